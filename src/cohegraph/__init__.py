@@ -1,0 +1,16 @@
+"""How coherent a document is, from how its sentences connect."""
+
+from cohegraph.errors import CohegraphError
+from cohegraph.settings import Settings
+from cohegraph.version import __version__
+
+__all__ = ["CohegraphError", "CoherenceModel", "Settings", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    # Importing the model imports torch, which takes seconds; settings and errors do not need it.
+    if name == "CoherenceModel":
+        from cohegraph.model.coherence_model import CoherenceModel
+
+        return CoherenceModel
+    raise AttributeError(f"module 'cohegraph' has no attribute '{name}'")

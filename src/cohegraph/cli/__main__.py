@@ -1,0 +1,5 @@
+"""``python -m cohegraph.cli`` is the command."""
+
+from cohegraph.cli import main
+
+main()

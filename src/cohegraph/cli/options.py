@@ -1,0 +1,22 @@
+"""Options that several subcommands share."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+Device = Annotated[str, typer.Option(help="Where the encoder runs: auto, cpu, cuda or mps.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads to use; by default all cores, up to 8.")]
+TextColumn = Annotated[str, typer.Option(help="The column with the text, where the file is a table.")]
+
+_MOST_THREADS = 8
+
+
+def set_threads(threads: int | None) -> None:
+    """Use so many threads for all numerical work of this process."""
+    import torch
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    torch.set_num_threads(threads or min(cores, _MOST_THREADS))

@@ -1,0 +1,62 @@
+"""How results and complaints look in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cohegraph.model.assessment import Assessment
+
+# A pipe or a file has no width: wide enough for every column.
+_WIDTH_OF_NO_TERMINAL = 140
+
+_errors = Console(stderr=True, soft_wrap=True)
+
+
+def console() -> Console:
+    """Where results are printed."""
+    found = Console()
+    return found if found.is_terminal else Console(width=_WIDTH_OF_NO_TERMINAL)
+
+
+def complain(sentence: str) -> None:
+    """One sentence on standard error."""
+    _errors.print(Text(f"cohegraph: {sentence}"), style="red")
+
+
+def say(sentence: str) -> None:
+    """One sentence on standard error that is no complaint."""
+    _errors.print(Text(sentence))
+
+
+def plain(*cells: Any) -> list[Text]:
+    """Cells whose square brackets are not markup."""
+    return [Text(str(cell)) for cell in cells]
+
+
+def assessment_table(levels: Iterable[Any], *, with_gold: bool = False) -> Table:
+    """A table with a column for each level, to be filled with `add_assessment`."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("document", overflow="fold")
+    if with_gold:
+        table.add_column("made as")
+    table.add_column("level")
+    for level in levels:
+        table.add_column(str(level), justify="right")
+    table.add_column("sentences", justify="right")
+    table.add_column("links", justify="right")
+    return table
+
+
+def add_assessment(table: Table, name: str, result: Assessment, *, gold: str | None = None) -> None:
+    """One document's row."""
+    shown = [name] if gold is None else [name, gold]
+    probabilities = [f"{probability:.2f}" for probability in result.probabilities.values()]
+    row = plain(*shown, result.level, *probabilities, result.counts["sentences"], result.counts["links"])
+    if gold is not None and gold != result.level:
+        row[2].stylize("red")
+    table.add_row(*row)

@@ -1,0 +1,165 @@
+"""Documents from any table: CSV, TSV, JSON Lines or Parquet, one row a document."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cohegraph.errors import CohegraphError, DamagedFileError
+
+TABLE_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+# Texts of whole books are longer than the default of the csv module.
+_LONGEST_FIELD = 2**30
+_ROWS_NAMED = 5
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GradedDocuments:
+    """Texts with their labels and, where asked for, the group (prompt, topic, author) each belongs to."""
+
+    texts: list[str]
+    labels: list[Any]
+    groups: list[str] | None = None
+
+
+def is_table(file: Path) -> bool:
+    """Whether a file is a table by its ending."""
+    return file.suffix.lower() in TABLE_ENDINGS
+
+
+def read_graded(
+    file: Path,
+    *,
+    text_column: str = "text",
+    label_column: str = "label",
+    group_column: str | None = None,
+    skip_unlabelled: bool = False,
+) -> GradedDocuments:
+    """The graded documents of a table. Rows without a label are an error, or left out if asked for."""
+    wanted = [text_column, label_column, *([group_column] if group_column else [])]
+    rows = _checked_rows(file, wanted)
+    unlabelled = [number for number, row in enumerate(rows, start=1) if _is_missing(row[label_column])]
+    if unlabelled and not skip_unlabelled:
+        raise CohegraphError(
+            f"{file}: {len(unlabelled)} of {len(rows)} rows have no {label_column} ({_named(unlabelled)}): fill them "
+            "in, or leave them out with --skip-unlabelled."
+        )
+    rows = [row for row in rows if not _is_missing(row[label_column])]
+    if not rows:
+        raise CohegraphError(f"{file}: no row has a {label_column}.")
+    groups = [str(row[group_column]) for row in rows] if group_column else None
+    return GradedDocuments(_texts(file, rows, text_column), [row[label_column] for row in rows], groups)
+
+
+def read_texts(file: Path, text_column: str = "text") -> list[str]:
+    """The texts of a table, graded or not; a row without a text has an empty one."""
+    rows = _checked_rows(file, [text_column])
+    return ["" if _is_missing(row[text_column]) else str(row[text_column]) for row in rows]
+
+
+def read_plain_text(file: Path) -> str:
+    """The text of a plain text file in UTF-8."""
+    return _decoded(file)
+
+
+def _checked_rows(file: Path, wanted: list[str]) -> list[Row]:
+    rows = list(_rows(file))
+    if not rows:
+        raise CohegraphError(f"{file} has no rows.")
+    for column in wanted:
+        if not any(column in row for row in rows):
+            found = ", ".join(dict.fromkeys(name for row in rows[:100] for name in row))
+            raise CohegraphError(f"{file} has no column '{column}': its columns are {found}.")
+    return [{column: row.get(column) for column in wanted} for row in rows]
+
+
+def _texts(file: Path, rows: list[Row], column: str) -> list[str]:
+    missing = [number for number, row in enumerate(rows, start=1) if _is_missing(row[column])]
+    if missing:
+        raise CohegraphError(f"{file}: {len(missing)} rows have no {column} ({_named(missing)}): fill or remove them.")
+    return [str(row[column]) for row in rows]
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    ending = file.suffix.lower()
+    if ending not in TABLE_ENDINGS:
+        raise CohegraphError(f"{file} is not a table that can be read: it must end in {', '.join(TABLE_ENDINGS)}.")
+    _must_exist(file)
+    if ending == ".parquet":
+        yield from _parquet(file)
+    elif ending in (".jsonl", ".ndjson"):
+        yield from _json_lines(file)
+    else:
+        yield from _separated(file, "\t" if ending == ".tsv" else ",")
+
+
+def _parquet(file: Path) -> Iterator[Row]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        for batch in pyarrow.parquet.ParquetFile(file).iter_batches():
+            yield from batch.to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DamagedFileError(f"{file} is not a Parquet file that can be read: {str(error).splitlines()[0]}") from None
+
+
+def _json_lines(file: Path) -> Iterator[Row]:
+    for number, line in enumerate(_decoded(file).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise DamagedFileError(f"{file}, line {number} is not a JSON object: each line must be one.")
+        yield row
+
+
+def _separated(file: Path, delimiter: str) -> Iterator[Row]:
+    csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        for row in csv.DictReader(io.StringIO(_decoded(file), newline=""), delimiter=delimiter, strict=True):
+            yield {name: value for name, value in row.items() if name is not None}
+    except csv.Error as error:
+        raise DamagedFileError(f"{file} is not a table that can be read: {error}.") from None
+
+
+def _decoded(file: Path) -> str:
+    _must_exist(file)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+    if b"\0" in content[:100_000]:
+        raise CohegraphError(f"{file} is a binary file, not text: save the text as plain UTF-8.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CohegraphError(
+            f"{file} is not UTF-8 (byte {error.start} is not valid): save it as plain UTF-8 text."
+        ) from None
+
+
+def _must_exist(file: Path) -> None:
+    if file.is_dir():
+        raise CohegraphError(f"{file} is a folder, not a file.")
+    if not file.is_file():
+        raise CohegraphError(f"There is no file {file}.")
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value or (isinstance(value, str) and not value.strip())
+
+
+def _named(numbers: list[int]) -> str:
+    more = ", …" if len(numbers) > _ROWS_NAMED else ""
+    return "row " + ", ".join(map(str, numbers[:_ROWS_NAMED])) + more

@@ -1,0 +1,212 @@
+"""From texts to features: the one place where the text room and the graph room meet.
+
+``text -> Document -> SentenceGraph -> pattern counts`` on one side, ``text -> vector`` on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from cohegraph.graph.catalogue import Catalogue, catalogue
+from cohegraph.graph.sentence_graph import NounTable, SentenceGraph, build_sentence_graph
+from cohegraph.graph.subgraphs import count_patterns
+from cohegraph.progress import track
+from cohegraph.settings import EncoderSettings, ParserSettings, Settings
+from cohegraph.text.document import Document, Noun, Parser
+from cohegraph.text.encoder import Encoder, TransformerEncoder
+from cohegraph.text.spacy_parser import SpacyParser
+from cohegraph.text.stanza_parser import StanzaParser
+from cohegraph.text.word_vectors import WordVectors, load_word_vectors
+
+TALLIES = (
+    "sentences",
+    "dropped_sentences",
+    "words",
+    "nouns",
+    "unknown_nouns",
+    "links",
+    "subgraphs",
+    "tokens",
+    "cut_tokens",
+)
+_DOCUMENTS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Features:
+    """All that learning needs of N documents, and what a result reports of them.
+
+    Shapes: ``counts`` (N, patterns), ``vectors`` (N, dimensions), ``tallies`` (N, len(TALLIES)). ``parts`` names the
+    pretrained parts they come from.
+    """
+
+    counts: sparse.csr_array
+    vectors: npt.NDArray[np.float32]
+    tallies: npt.NDArray[np.int64]
+    parts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """One axis: the documents. It lets scikit-learn split features as it splits arrays."""
+        return (len(self.vectors),)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, chosen: Any) -> Features:
+        """The features of some documents: a slice, a mask or numbers."""
+        index = np.arange(len(self))[chosen[0] if isinstance(chosen, tuple) else chosen]
+        rows = np.atleast_1d(index)
+        return Features(self.counts[rows], self.vectors[rows], self.tallies[rows], self.parts)
+
+    def tally(self, name: str) -> npt.NDArray[np.int64]:
+        """One of TALLIES, for every document."""
+        return self.tallies[:, TALLIES.index(name)]
+
+    @staticmethod
+    def concatenate(parts: Sequence[Features]) -> Features:
+        """Features of several batches as one."""
+        return Features(
+            sparse.vstack([part.counts for part in parts], format="csr"),
+            np.concatenate([part.vectors for part in parts]),
+            np.concatenate([part.tallies for part in parts]),
+            parts[0].parts,
+        )
+
+
+@dataclass(frozen=True)
+class LinkedDocument:
+    """A document with its sentence graph. Node i of the graph is sentence ``kept[i]``; nouns are those of the graph."""
+
+    document: Document
+    graph: SentenceGraph
+    kept: tuple[int, ...]
+    nouns: tuple[Noun, ...]
+    unknown_nouns: int
+
+
+class Featurizer:
+    """Pretrained parts and settings. The parts are loaded when first needed.
+
+    Args:
+        settings: Which parts, and how documents become graphs and counts.
+        device: Where the encoder runs.
+        batch_size: See `TransformerEncoder`.
+    """
+
+    def __init__(self, settings: Settings, *, device: str = "auto", batch_size: int | None = None) -> None:
+        self.settings = settings
+        self._device = device
+        self._batch_size = batch_size
+
+    @property
+    def parser(self) -> Parser:
+        """The parser of the settings."""
+        return _parser(self.settings.parser)
+
+    @property
+    def word_vectors(self) -> WordVectors:
+        """The word vectors of the settings."""
+        return _word_vectors(self.settings.vectors.source)
+
+    @property
+    def encoder(self) -> Encoder:
+        """The document encoder of the settings."""
+        return _encoder(self.settings.encoder, self._device, self._batch_size)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The patterns that the columns of the counts stand for."""
+        return catalogue(self.settings.subgraphs.k, self.settings.subgraphs.patterns)
+
+    @property
+    def identities(self) -> dict[str, str]:
+        """Name and content of every pretrained part."""
+        return {
+            "parser": self.parser.identity,
+            "vectors": self.word_vectors.identity,
+            "encoder": self.encoder.identity,
+        }
+
+    def featurize(self, texts: Sequence[str], *, show_progress: bool = False) -> Features:
+        """The features of texts, in their order."""
+        starts = range(0, len(texts), _DOCUMENTS_AT_ONCE)
+        batches = (self._features(texts[start : start + _DOCUMENTS_AT_ONCE]) for start in starts)
+        parts = list(track(batches, "reading documents", len(starts), show=show_progress))
+        return Features.concatenate(parts or [self._features([])])
+
+    def link(self, texts: Sequence[str], *, reach: int | None = None) -> Iterator[LinkedDocument]:
+        """The sentence graph of every text; ``reach`` as in `build_sentence_graph`."""
+        for document in self.parser.parse(texts):
+            yield self._link(document, reach)
+
+    def _features(self, texts: Sequence[str]) -> Features:
+        subgraphs = self.settings.subgraphs
+        linked = list(self.link(texts, reach=subgraphs.window))
+        counts = count_patterns([one.graph for one in linked], self.catalogue, subgraphs.window, subgraphs.subsets)
+        encoded = self.encoder.encode(texts)
+        tallies = np.zeros((len(texts), len(TALLIES)), dtype=np.int64)
+        for row, (one, subsets) in enumerate(zip(linked, counts.sum(axis=1), strict=True)):
+            sentences = one.document.sentences
+            words = sum(sentence.words for sentence in sentences)
+            dropped = len(sentences) - len(one.kept)
+            tallies[row, :7] = (
+                len(sentences), dropped, words, len(one.nouns), one.unknown_nouns, len(one.graph), subsets
+            )  # fmt: skip
+        tallies[:, 7], tallies[:, 8] = encoded.tokens, encoded.cut
+        return Features(counts, encoded.vectors, tallies, self.identities)
+
+    def _link(self, document: Document, reach: int | None) -> LinkedDocument:
+        links = self.settings.links
+        kept = tuple(i for i, sentence in enumerate(document.sentences) if sentence.words >= links.min_words)
+        nouns = [
+            (node, noun)
+            for node, sentence in enumerate(kept)
+            for noun in document.sentences[sentence].nouns
+            if links.proper_nouns or noun.tag == "NOUN"
+        ]
+        forms = [noun.lemma if links.noun_form == "lemma" else noun.text for _, noun in nouns]
+        rows = [self.word_vectors.row(form) for form in forms]
+        # A word with a vector is its row; one without is its spelling, so that a repetition is found again.
+        keys = [row if row >= 0 else form.lower() for row, form in zip(rows, forms, strict=True)]
+        number = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+        spelled = dict(zip(reversed(keys), reversed(forms), strict=True))
+        table = NounTable(
+            size=len(kept),
+            sentence=np.array([node for node, _ in nouns], dtype=np.int64),
+            word=np.array([number[key] for key in keys], dtype=np.int64),
+            vectors=self.word_vectors.unit([key if isinstance(key, int) else -1 for key in number]),
+            words=[spelled[key] for key in number],
+        )
+        graph = build_sentence_graph(
+            table, links.delta, inclusive=links.inclusive, spelling=links.spelling, reach=reach
+        )
+        unknown = sum(row < 0 for row in rows)
+        return LinkedDocument(document, graph, kept, tuple(noun for _, noun in nouns), unknown)
+
+
+# Pretrained parts are large and never change, so models in one process share them.
+@lru_cache(maxsize=4)
+def _parser(settings: ParserSettings) -> Parser:
+    return StanzaParser(settings.model) if settings.kind == "stanza" else SpacyParser(settings.model)
+
+
+_word_vectors = lru_cache(maxsize=4)(load_word_vectors)
+
+
+@lru_cache(maxsize=4)
+def _encoder(settings: EncoderSettings, device: str, batch_size: int | None) -> Encoder:
+    return TransformerEncoder(
+        settings.source,
+        max_tokens=settings.max_tokens,
+        overflow=settings.overflow,
+        device=device,
+        batch_size=batch_size,
+    )

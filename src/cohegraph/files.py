@@ -1,0 +1,67 @@
+"""Files that are whole or not there: written beside their place, then moved into it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """Where this user keeps what can be computed again; `COHEGRAPH_CACHE` names another place."""
+    named = os.environ.get("COHEGRAPH_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME")
+    folder = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "cohegraph"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(tempfile.gettempdir()) / f"cohegraph-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Write a text file such that readers see the old one or the new one, never half of it."""
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which takes the place of ``folder`` once it is complete, and leaves no trace if it never is."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    work = _beside(folder)
+    work.mkdir()
+    try:
+        yield work
+        _move_into_place(work, folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _beside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:12]}")
+
+
+def _move_into_place(new: Path, folder: Path) -> None:
+    old = _beside(folder)
+    try:
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+    finally:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""The paper's three graphs as pure functions: arrays in, arrays out."""

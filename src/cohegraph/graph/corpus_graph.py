@@ -1,0 +1,99 @@
+"""Equations 1 to 3: the graph that joins documents to the patterns they contain, and patterns to each other.
+
+Only its parts are kept, never the (N+M) x (N+M) matrix: the document-pattern weights B, the pattern-pattern block P
+and the degrees of A + I.
+
+Patterns that no training document contains have no idf in Equation 1. With ``unseen="ignore"`` their idf is 0: they
+have no edges and carry nothing, though they still count in the normalisation of the document that shows them.
+``unseen="released"`` is the released code's log(N / 1e-6), which can outweigh all else in a document.
+
+A document without any subset has no pattern. With ``too_short="isolated"`` it has no edges either, so that its text
+alone decides; ``too_short="pattern"`` (the released code) gives all such documents one more pattern in common.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Unseen = Literal["ignore", "released"]
+TooShort = Literal["isolated", "pattern"]
+FloatArray = npt.NDArray[np.float64]
+
+_RELEASED_UNSEEN_FREQUENCY = 1e-6
+
+
+@dataclass(frozen=True)
+class CorpusGraph:
+    """The graph of N training documents and M patterns.
+
+    Shapes: ``weights`` (N, M), ``frequency`` (M,), ``pmi`` (M, M), ``document_degrees`` (N,),
+    ``pattern_degrees`` (M,). ``frequency`` counts the documents that contain a pattern.
+    """
+
+    weights: sparse.csr_array
+    frequency: npt.NDArray[np.int64]
+    pmi: sparse.csr_array
+    document_degrees: FloatArray
+    pattern_degrees: FloatArray
+
+
+def build_corpus_graph(
+    counts: sparse.csr_array, *, pmi: bool = True, unseen: Unseen = "ignore", too_short: TooShort = "isolated"
+) -> CorpusGraph:
+    """The corpus graph of the documents whose pattern counts are the rows of ``counts``."""
+    counts = _with_too_short(counts, too_short)
+    documents, patterns = counts.shape
+    frequency = np.bincount(counts.indices[counts.data > 0], minlength=patterns)
+    weights = _weights(counts, inverse_document_frequency(frequency, documents, unseen))
+    block = _pmi(counts, frequency) if pmi else sparse.csr_array((patterns, patterns))
+    return CorpusGraph(
+        weights=weights,
+        frequency=frequency,
+        pmi=block,
+        document_degrees=1 + np.asarray(weights.sum(axis=1)),
+        pattern_degrees=1 + np.asarray(weights.sum(axis=0)) + np.asarray(block.sum(axis=1)),
+    )
+
+
+def inverse_document_frequency(
+    frequency: npt.NDArray[np.int64], documents: int, unseen: Unseen = "ignore"
+) -> FloatArray:
+    """The second factor of Equation 1; what a pattern without any document gets is ``unseen``."""
+    rarest = _RELEASED_UNSEEN_FREQUENCY if unseen == "released" else documents
+    return np.asarray(np.log(documents / np.where(frequency > 0, frequency, rarest)))
+
+
+def document_weights(counts: sparse.csr_array, idf: FloatArray, too_short: TooShort = "isolated") -> sparse.csr_array:
+    """Equation 1 for documents that need not be in the graph: share of the document's subsets, times idf."""
+    return _weights(_with_too_short(counts, too_short), idf)
+
+
+def _weights(counts: sparse.csr_array, idf: FloatArray) -> sparse.csr_array:
+    subsets = np.asarray(counts.sum(axis=1), dtype=np.float64)
+    row_of = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    data = counts.data / subsets[row_of] * idf[counts.indices]
+    weights = sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+    weights.eliminate_zeros()
+    return weights
+
+
+def _with_too_short(counts: sparse.csr_array, too_short: TooShort) -> sparse.csr_array:
+    if too_short == "isolated":
+        return counts
+    empty = (np.asarray(counts.sum(axis=1)) == 0).astype(counts.dtype)
+    return sparse.hstack([counts, sparse.csr_array(empty[:, None])], format="csr")
+
+
+def _pmi(counts: sparse.csr_array, frequency: npt.NDArray[np.int64]) -> sparse.csr_array:
+    """Equations 2 and 3, negative values cut to 0."""
+    present = (counts > 0).astype(np.float64)
+    together = (present.T @ present).tocoo()
+    row, column = together.coords
+    value = np.log(together.data * counts.shape[0] / (frequency[row].astype(np.float64) * frequency[column]))
+    kept = (row != column) & (value > 0)
+    return sparse.coo_array((value[kept], (row[kept], column[kept])), shape=together.shape).tocsr()

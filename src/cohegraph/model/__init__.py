@@ -1,0 +1,1 @@
+"""The network on the corpus graph, how it learns, and the model that people use."""

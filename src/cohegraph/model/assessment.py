@@ -1,0 +1,57 @@
+"""What a model says of one document, and what a reader must know of how it came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+# Above this share of unknown nouns the links mean little; below this number of nouns the share means nothing.
+_UNKNOWN_SHARE = 0.5
+_FEWEST_NOUNS = 4
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """The level of a document, the probability of every level in their order, and counts of what went into it.
+
+    ``counts`` are the tallies of `cohegraph.features` and ``unseen_subgraphs``, those whose pattern no training
+    document has.
+    """
+
+    level: Any
+    probabilities: dict[Any, float]
+    counts: dict[str, int]
+    notices: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "level": self.level,
+            "probabilities": {str(level): probability for level, probability in self.probabilities.items()},
+            "counts": self.counts,
+            "notices": list(self.notices),
+        }
+
+
+def notices(counts: dict[str, int], k: int) -> tuple[str, ...]:
+    """What limits the verdict on a document with these counts, a sentence each."""
+    found = []
+    in_graph = counts["sentences"] - counts["dropped_sentences"]
+    if not counts["sentences"]:
+        found.append("There is no sentence: every level is as likely as any other.")
+    elif in_graph < k:
+        found.append(f"Fewer than {k} sentences: its wording alone decides, not how its sentences connect.")
+    elif not counts["nouns"]:
+        found.append("There is no noun, so no sentence connects to another.")
+    if counts["nouns"] >= _FEWEST_NOUNS and counts["unknown_nouns"] > _UNKNOWN_SHARE * counts["nouns"]:
+        found.append("Most nouns are unknown to the word vectors: is the text English?")
+    if counts["cut_tokens"]:
+        found.append(f"{counts['cut_tokens']} of {counts['tokens']} tokens were cut at the encoder's limit.")
+    if counts["dropped_sentences"]:
+        found.append(f"{counts['dropped_sentences']} short sentences were left out of the graph.")
+    if counts["unseen_subgraphs"]:
+        found.append(
+            f"{counts['unseen_subgraphs']} of {counts['subgraphs']} subgraphs have a pattern that no training document "
+            "has."
+        )
+    return tuple(found)

@@ -1,0 +1,323 @@
+"""The model that people use: train it on graded texts, save it, and score texts it has never seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import check_is_fitted
+
+from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.features import TALLIES, Features, Featurizer
+from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, inverse_document_frequency
+from cohegraph.model.assessment import Assessment, notices
+from cohegraph.model.card import model_card
+from cohegraph.model.gcn import TrainedGCN
+from cohegraph.model.labels import as_labels, encode_labels, order_levels
+from cohegraph.model.persistence import TENSORS, StoredModel, read_model, write_model
+from cohegraph.model.training import Labelled, train
+from cohegraph.presets import preset
+from cohegraph.settings import Settings
+from cohegraph.version import __version__
+
+Texts = Sequence[str] | Features
+Labels = Sequence[Any] | npt.NDArray[Any]
+
+
+class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Predicts the level of a document from how its sentences connect and from its wording.
+
+    It follows scikit-learn's conventions: `clone`, `get_params`, `set_params(settings__subgraphs__k=5)` and
+    `cross_val_score(model, texts, labels)` work. Wherever texts are taken, the `Features` of texts are taken too, so
+    that they are computed once: `features = model.featurize(texts)`.
+
+    Args:
+        settings: Settings, the name of a preset, or nothing for the default.
+        levels: The labels from the lowest to the highest level. Without it numbers are in their order, as are the words
+            low, medium and high; other labels are in alphabetical order.
+        device: Where the encoder runs: `auto`, `cpu`, `cuda` or `mps`.
+
+    Attributes:
+        classes_: The labels in the order of the columns of `predict_proba`, sorted as scikit-learn sorts them.
+        levels_: The labels from the lowest to the highest level.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | str | None = None,
+        levels: Sequence[Any] | None = None,
+        device: str = "auto",
+    ) -> None:
+        self.settings = settings
+        self.levels = levels
+        self.device = device
+
+    @property
+    def resolved_settings(self) -> Settings:
+        """The settings, with a preset's name looked up."""
+        return self.settings if isinstance(self.settings, Settings) else preset(self.settings or "default")
+
+    @property
+    def featurizer(self) -> Featurizer:
+        """What turns texts into features."""
+        return Featurizer(self.resolved_settings, device=self.device)
+
+    def featurize(self, texts: Texts, *, show_progress: bool = False) -> Features:
+        """The features of texts; features are given back as they are."""
+        if isinstance(texts, Features):
+            return texts
+        return self.featurizer.featurize(_checked_texts(texts), show_progress=show_progress)
+
+    def fit(self, texts: Texts, labels: Labels, *, dev: tuple[Texts, Labels] | None = None) -> CoherenceModel:
+        """Train on graded texts.
+
+        Args:
+            texts: The documents.
+            labels: Their levels: any two or more different strings or numbers.
+            dev: Documents and labels to choose the epoch with. Without them `training.dev_share` of the documents are
+                held out for it, and where that is 0 the last epoch is taken.
+        """
+        settings = self.resolved_settings
+        encoded = encode_labels(labels, self.levels)
+        classes, codes = encoded.classes, encoded.codes
+        if len(texts) != len(codes):
+            raise CohegraphError(f"There are {len(texts)} documents and {len(codes)} labels: give one label each.")
+        features = self.featurize(texts)
+        training, held_out = np.arange(len(features)), None
+        if dev is not None:
+            held_out = (self.featurize(dev[0]), _codes(as_labels(dev[1]), classes))
+        elif settings.training.dev_share > 0:
+            training, rest = _split(codes, settings.training.dev_share, settings.training.seed)
+            held_out = (features[rest], codes[rest])
+        elif settings.training.patience is not None:
+            raise CohegraphError("training.patience needs dev documents: set training.dev_share, such as 0.1.")
+        rows = features[training]
+        options = settings.corpus_graph
+        graph = build_corpus_graph(rows.counts, pmi=options.pmi, unseen=options.unseen, too_short=options.too_short)
+        self.classes_ = classes
+        self.levels_ = encoded.levels
+        self.documents_ = len(rows)
+        self.pattern_frequency_ = graph.frequency
+        self.parts_ = dict(features.parts)
+        dev_documents = None
+        if held_out is not None:
+            dev_documents = Labelled(self._weights(held_out[0].counts), held_out[0].vectors, held_out[1])
+        result = train(graph, rows.vectors, codes[training], len(classes), settings.training, dev=dev_documents)
+        self.gcn_ = result.gcn
+        self.name_, self.note_ = type(self).__name__, ""
+        chosen = result.epochs[result.chosen_epoch - 1]
+        self.training_ = {
+            "documents": {str(level): int((codes[training] == code).sum()) for code, level in enumerate(classes)},
+            "dev_documents": 0 if held_out is None else len(held_out[0]),
+            "epochs": len(result.epochs),
+            "chosen_epoch": result.chosen_epoch,
+            "loss": chosen.loss,
+            "dev_accuracy": chosen.dev_accuracy,
+        }
+        return self
+
+    def predict(self, texts: Texts) -> npt.NDArray[Any]:
+        """The most probable level of every text."""
+        return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
+
+    def predict_proba(self, texts: Texts) -> npt.NDArray[np.float64]:
+        """The probability of every level, (texts, classes), columns as in `classes_`."""
+        check_is_fitted(self)
+        return self._probabilities(self._matching(texts))
+
+    def assess(self, texts: Texts, *, show_progress: bool = False) -> list[Assessment]:
+        """Level, probabilities, counts and notices of every text."""
+        check_is_fitted(self)
+        features = self._matching(texts, show_progress=show_progress)
+        unseen = self._unseen_subgraphs(features.counts)
+        results = []
+        for row, probabilities in enumerate(self._probabilities(features)):
+            by_class = dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
+            counts = dict(zip(TALLIES, features.tallies[row].tolist(), strict=True))
+            counts["unseen_subgraphs"] = int(unseen[row])
+            results.append(
+                Assessment(
+                    level=self.classes_[probabilities.argmax()].item(),
+                    probabilities={level: by_class[level] for level in self.levels_},
+                    counts=counts,
+                    notices=notices(counts, self.resolved_settings.subgraphs.k),
+                )
+            )
+        return results
+
+    def save(self, folder: str | Path, *, name: str | None = None, note: str = "") -> None:
+        """Write the model to a folder that appears only when it is complete.
+
+        Args:
+            folder: Where to. A model that is there is replaced.
+            name: What the model is called in its card and in results; by default the folder's name.
+            note: A paragraph for its card.
+        """
+        check_is_fitted(self)
+        folder = Path(folder)
+        self.name_, self.note_ = name or folder.resolve().name, note
+        tensors = (
+            self.gcn_.w0,
+            self.gcn_.w1,
+            self.gcn_.pattern_sums,
+            self.gcn_.pattern_degrees,
+            torch.from_numpy(self.pattern_frequency_),
+        )
+        about = {
+            "name": self.name_,
+            "note": self.note_,
+            "cohegraph": __version__,
+            "classes": self.classes_.tolist(),
+            "levels": list(self.levels_),
+            "documents": self.documents_,
+            "parts": self.parts_,
+            "training": self.training_,
+            "settings": self.resolved_settings.to_dict(),
+        }
+        write_model(folder, StoredModel(dict(zip(TENSORS, tensors, strict=True)), about), model_card(about))
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        parser: str | None = None,
+        vectors: str | None = None,
+        encoder: str | None = None,
+        device: str = "auto",
+    ) -> CoherenceModel:
+        """Read a model from a folder.
+
+        Args:
+            folder: Where `save` wrote it.
+            parser: Where the parser is on this machine, where that differs from the machine of the training.
+            vectors: Likewise the word vectors.
+            encoder: Likewise the encoder.
+            device: Where the encoder runs.
+        """
+        stored = read_model(Path(folder))
+        moved = {"parser.model": parser, "vectors.source": vectors, "encoder.source": encoder}
+        try:
+            about = stored.about
+            settings = Settings.from_dict(about["settings"])
+            settings = settings.replaced({name: place for name, place in moved.items() if place is not None})
+            model = cls(settings, levels=about["levels"], device=device)
+            model.classes_ = np.array(about["classes"])
+            model.levels_ = order_levels(model.classes_, about["levels"])
+            model.documents_ = int(about["documents"])
+            model.parts_ = dict(about["parts"])
+            model.training_ = dict(about["training"])
+            model.name_ = str(about["name"])
+            model.note_ = str(about["note"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFileError(f"The model in {folder} is damaged: {error}.") from None
+        *gcn, frequency = (stored.tensors[name] for name in TENSORS)
+        model.gcn_ = TrainedGCN(*gcn)
+        model.pattern_frequency_ = frequency.numpy()
+        model._check_shapes(folder)
+        return model
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor and, if deep, every single setting as `settings__GROUP__NAME`."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            params |= {
+                f"settings__{name.replace('.', '__')}": value for name, value in self.resolved_settings.flat().items()
+            }
+        return params
+
+    def set_params(self, **params: Any) -> CoherenceModel:
+        """Change arguments of the constructor or single settings."""
+        single = {name: params.pop(name) for name in list(params) if name.startswith("settings__")}
+        super().set_params(**params)
+        if single:
+            changes = {name.removeprefix("settings__").replace("__", "."): value for name, value in single.items()}
+            self.settings = self.resolved_settings.replaced(changes)
+        return self
+
+    def _matching(self, texts: Texts, *, show_progress: bool = False) -> Features:
+        """Features of texts, from the same pretrained parts as in training."""
+        features = self.featurize(texts, show_progress=show_progress)
+        for part, identity in self.parts_.items():
+            found = features.parts.get(part, identity)
+            if found == identity:
+                continue
+            message = f"The model was trained with the {part} {identity}, and this is {found}"
+            if part != "parser":
+                raise CohegraphError(f"{message}: name the right one when loading the model.")
+            warnings.warn(f"{message}: results may differ a little.", stacklevel=3)
+        if features.vectors.shape[1] != self.gcn_.w0.shape[0]:
+            raise CohegraphError(
+                f"The model takes vectors of {self.gcn_.w0.shape[0]} dimensions, and the encoder gives "
+                f"{features.vectors.shape[1]}: use the encoder that it was trained with."
+            )
+        return features
+
+    def _probabilities(self, features: Features) -> npt.NDArray[np.float64]:
+        """One document at a time: a product of matrices may round differently in other company."""
+        weights = self._weights(features.counts)
+        probabilities = np.zeros((len(features), len(self.classes_)))
+        for row in range(len(features)):
+            logits = self.gcn_.logits(weights[[row]], features.vectors[[row]])
+            probabilities[row] = torch.softmax(logits.double(), dim=1).numpy()
+        return probabilities
+
+    def _weights(self, counts: sparse.csr_array) -> sparse.csr_array:
+        options = self.resolved_settings.corpus_graph
+        idf = inverse_document_frequency(self.pattern_frequency_, self.documents_, options.unseen)
+        return document_weights(counts, idf, options.too_short)
+
+    def _unseen_subgraphs(self, counts: sparse.csr_array) -> npt.NDArray[np.int64]:
+        seen = self.pattern_frequency_[: counts.shape[1]] > 0
+        return np.asarray(counts @ (~seen).astype(np.int64))
+
+    def _check_shapes(self, folder: str | Path) -> None:
+        settings, gcn = self.resolved_settings, self.gcn_
+        extra = settings.corpus_graph.too_short == "pattern"
+        patterns, hidden = len(self.featurizer.catalogue) + extra, settings.training.hidden
+        expected = {
+            "w1": (hidden, len(self.classes_)),
+            "pattern_sums": (patterns, hidden),
+            "pattern_degrees": (patterns,),
+        }
+        wrong = [name for name, shape in expected.items() if tuple(getattr(gcn, name).shape) != shape]
+        if gcn.w0.dim() != 2 or gcn.w0.shape[1] != hidden or len(self.pattern_frequency_) != patterns or wrong:
+            raise DamagedFileError(f"The weights in {folder} do not fit its settings: the model is damaged.")
+
+
+def _checked_texts(texts: Sequence[str]) -> Sequence[str]:
+    if isinstance(texts, str):
+        raise CohegraphError("Give a list of texts, even for a single one: [text].")
+    checked = list(texts)
+    for number, text in enumerate(checked, start=1):
+        if not isinstance(text, str):
+            raise CohegraphError(f"Document {number} is not a text but of type {type(text).__name__}.")
+    return checked
+
+
+def _codes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise CohegraphError(f"The dev documents have a label that the training documents lack: '{unknown[0]}'.")
+    return np.searchsorted(classes, labels)
+
+
+def _split(
+    codes: npt.NDArray[np.int64], share: float, seed: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Training and dev documents, each with all classes in their shares."""
+    try:
+        training, dev = train_test_split(np.arange(len(codes)), test_size=share, random_state=seed, stratify=codes)
+    except ValueError as error:
+        raise CohegraphError(
+            f"training.dev_share={share} cannot be held out of {len(codes)} documents: {error}"
+        ) from None
+    return np.sort(training), np.sort(dev)

@@ -1,0 +1,164 @@
+r"""Equations 4 to 7: a two-layer graph convolutional network on the corpus graph.
+
+With B the document-pattern weights, X the document vectors, d and s the degrees of document and pattern nodes in A + I,
+and zero vectors for pattern nodes, a forward pass needs only these blocks of the normalised adjacency matrix:
+
+.. math::
+    Z &= X W_0 \\
+    H_{doc} &= ReLU(Z / d) \\
+    H_{pattern} &= ReLU(B^T (Z / \sqrt d) / \sqrt s) \\
+    logits &= (H_{doc} / d + B (H_{pattern} / \sqrt s) / \sqrt d) W_1
+
+The pattern-pattern block changes s alone: pattern vectors are zero and there are two layers, so it carries no signal.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+
+from cohegraph.graph.corpus_graph import CorpusGraph
+
+Init = Literal["glorot", "normal"]
+
+
+@dataclass(frozen=True)
+class TrainedGCN:
+    """All that scoring a new document needs of the network and of the corpus graph.
+
+    Shapes: ``w0`` (dimensions, hidden), ``w1`` (hidden, classes), ``pattern_sums`` (patterns, hidden), which is
+    B^T (Z / sqrt(d)) over the training documents, and ``pattern_degrees`` (patterns,).
+    """
+
+    w0: Tensor
+    w1: Tensor
+    pattern_sums: Tensor
+    pattern_degrees: Tensor
+
+    def logits(self, weights: sparse.csr_array, vectors: npt.NDArray[np.floating]) -> Tensor:
+        """Algorithm 3 in closed form: each document as if added alone to the training graph.
+
+        Adding a document t changes only the degrees and sums of the patterns it contains, so nothing else of the
+        training graph is looked at, and the cost does not depend on how many training documents there were.
+
+        Args:
+            weights: tf-idf weights of the new documents, (new, patterns).
+            vectors: Vectors of the new documents, (new, dimensions).
+        """
+        dtype = self.w0.dtype
+        row = torch.from_numpy(np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr)))
+        pattern = torch.from_numpy(weights.indices.astype(np.int64))
+        weight = torch.from_numpy(weights.data).to(dtype)
+        z = torch.from_numpy(np.asarray(vectors)).to(dtype) @ self.w0
+        degree = torch.ones(weights.shape[0], dtype=dtype).index_add_(0, row, weight)
+        pattern_degree = self.pattern_degrees[pattern] + weight
+        sums = self.pattern_sums[pattern] + (weight / degree[row].sqrt())[:, None] * z[row]
+        hidden = torch.relu(sums / pattern_degree.sqrt()[:, None])
+        share = weight / (pattern_degree * degree[row]).sqrt()
+        from_document = torch.relu(z / degree[:, None]) / degree[:, None]
+        return from_document.index_add_(0, row, share[:, None] * hidden) @ self.w1
+
+
+class TrainingGraph:
+    """The blocks of the normalised adjacency matrix that training multiplies with, as tensors."""
+
+    def __init__(self, graph: CorpusGraph, dtype: torch.dtype) -> None:
+        self.weights = _csr_tensor(graph.weights, dtype)
+        self.weights_transposed = _csr_tensor(graph.weights.T.tocsr(), dtype)
+        self.document_degrees = torch.from_numpy(graph.document_degrees).to(dtype)
+        self.pattern_degrees = torch.from_numpy(graph.pattern_degrees).to(dtype)
+
+    def to_patterns(self, documents: Tensor) -> Tensor:
+        """B^T (documents / sqrt(d))."""
+        scaled = documents / self.document_degrees.sqrt()[:, None]
+        product: Tensor = _SparseProduct.apply(self.weights_transposed, self.weights, scaled)  # type: ignore[no-untyped-call]
+        return product
+
+    def to_documents(self, patterns: Tensor) -> Tensor:
+        """B (patterns / sqrt(s)) / sqrt(d)."""
+        scaled = patterns / self.pattern_degrees.sqrt()[:, None]
+        product: Tensor = _SparseProduct.apply(self.weights, self.weights_transposed, scaled)  # type: ignore[no-untyped-call]
+        return product / self.document_degrees.sqrt()[:, None]
+
+
+class GCN(nn.Module):
+    """The two weight matrices, without biases, as in Equation 5."""
+
+    def __init__(
+        self, dimensions: int, hidden: int, classes: int, *, init: Init, generator: torch.Generator, dtype: torch.dtype
+    ) -> None:
+        super().__init__()
+        self.w0 = nn.Parameter(_initial(dimensions, hidden, init, generator, dtype))
+        self.w1 = nn.Parameter(_initial(hidden, classes, init, generator, dtype))
+
+    def forward(
+        self,
+        vectors: Tensor,
+        graph: TrainingGraph,
+        *,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Logits of the training documents, (documents, classes)."""
+        z = _dropped(vectors, input_dropout, generator) @ self.w0
+        degree = graph.document_degrees[:, None]
+        documents = torch.relu(z / degree)
+        patterns = torch.relu(graph.to_patterns(z) / graph.pattern_degrees.sqrt()[:, None])
+        documents = _dropped(documents, dropout, generator)
+        patterns = _dropped(patterns, dropout, generator)
+        # W1 first: the sparse product then has a column a class instead of a column a hidden unit.
+        return (documents @ self.w1) / degree + graph.to_documents(patterns @ self.w1)
+
+    @torch.no_grad()
+    def trained(self, vectors: Tensor, graph: TrainingGraph) -> TrainedGCN:
+        """What scoring needs, at the present weights."""
+        w0, w1 = self.w0.detach().clone(), self.w1.detach().clone()
+        return TrainedGCN(w0, w1, graph.to_patterns(vectors @ w0), graph.pattern_degrees)
+
+
+class _SparseProduct(torch.autograd.Function):
+    """A constant sparse matrix times a dense one, with the transpose at hand for the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, transposed: Tensor, dense: Tensor) -> Tensor:
+        ctx.transposed = transposed
+        return matrix @ dense
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor]:
+        return None, None, ctx.transposed @ gradient
+
+
+def _csr_tensor(matrix: sparse.csr_array, dtype: torch.dtype) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(np.int64)),
+            torch.from_numpy(matrix.indices.astype(np.int64)),
+            torch.from_numpy(matrix.data).to(dtype),
+            size=matrix.shape,
+            check_invariants=True,
+        )
+
+
+def _initial(rows: int, columns: int, init: Init, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    if init == "normal":
+        return torch.randn(rows, columns, generator=generator, dtype=dtype)
+    bound = (6 / (rows + columns)) ** 0.5
+    return torch.empty(rows, columns, dtype=dtype).uniform_(-bound, bound, generator=generator)
+
+
+def _dropped(values: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
+    """Dropout from a generator of its own, so that training neither reads nor moves the global random state."""
+    if share == 0:
+        return values
+    keep = torch.rand(values.shape, generator=generator, dtype=values.dtype) >= share
+    return values * keep / (1 - share)

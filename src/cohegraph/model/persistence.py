@@ -1,0 +1,112 @@
+"""A model as a folder of three files: weights as safetensors, everything else as JSON, and a card for people.
+
+Nothing is trusted when it is read: format, names, shapes, sizes and the checksum of the weights are compared first.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_safetensors
+from safetensors.torch import save_file
+
+from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.files import new_folder
+from cohegraph.text.packaged import sha256_of
+
+FORMAT = 1
+WEIGHTS, ABOUT, CARD = "model.safetensors", "model.json", "README.md"
+TENSORS = ("w0", "w1", "pattern_sums", "pattern_degrees", "pattern_frequency")
+
+_MOST_JSON_BYTES = 4_000_000
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """What a model folder holds: the tensors by name, and the values of the JSON file."""
+
+    tensors: dict[str, torch.Tensor]
+    about: dict[str, Any]
+
+
+def check_target(folder: Path) -> None:
+    """Raise a CohegraphError where no model may be written: a model may be replaced, anything else may not."""
+    if folder.exists() and not (folder / ABOUT).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CohegraphError(f"{folder} exists and is not a model: choose another folder for the model.")
+
+
+def write_model(folder: Path, model: StoredModel, card: str) -> None:
+    """Write a model folder; a model that was there is replaced once the new one is complete."""
+    check_target(folder)
+    try:
+        with new_folder(folder) as work:
+            save_file({name: tensor.contiguous() for name, tensor in model.tensors.items()}, work / WEIGHTS)
+            weights = {
+                "bytes": (work / WEIGHTS).stat().st_size,
+                "sha256": sha256_of(work / WEIGHTS),
+                "shapes": {name: list(tensor.shape) for name, tensor in model.tensors.items()},
+            }
+            about = {"format": FORMAT, **model.about, "weights": weights}
+            (work / ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
+            (work / CARD).write_text(card, "utf-8")
+    except OSError as error:
+        raise CohegraphError(f"The model cannot be written to {folder}: {error.strerror or error}.") from error
+
+
+def read_model(folder: Path) -> StoredModel:
+    """Read and check a model folder."""
+    if not folder.is_dir():
+        raise CohegraphError(
+            f"There is no model folder {folder}: train one with 'cohegraph train CORPUS --out FOLDER'."
+        )
+    about = _read_about(folder)
+    try:
+        expected = about["weights"]
+        size, sha256, shapes = int(expected["bytes"]), str(expected["sha256"]), dict(expected["shapes"])
+    except (KeyError, TypeError, ValueError):
+        raise DamagedFileError(f"{folder / ABOUT} does not describe the weights: the model is damaged.") from None
+    file = folder / WEIGHTS
+    if not file.is_file():
+        raise DamagedFileError(f"The model in {folder} lacks its file {WEIGHTS}: copy the folder again, whole.")
+    if file.stat().st_size != size:
+        raise DamagedFileError(
+            f"{file} has {file.stat().st_size} bytes instead of {size}: it was cut or changed; copy it again."
+        )
+    if sha256_of(file) != sha256:
+        raise DamagedFileError(
+            f"{file} is not the file that was saved with this model (its SHA-256 differs): copy it again."
+        )
+    try:
+        tensors = load_safetensors(file.read_bytes())
+    except (SafetensorError, OSError) as error:
+        raise DamagedFileError(f"{file} is not a safetensors file ({error}): the model is damaged.") from None
+    found = {name: list(tensor.shape) for name, tensor in tensors.items()}
+    if found != shapes or set(found) != set(TENSORS):
+        raise DamagedFileError(f"{file} does not hold the tensors that {ABOUT} names: the model is damaged.")
+    return StoredModel(tensors, about)
+
+
+def _read_about(folder: Path) -> dict[str, Any]:
+    file = folder / ABOUT
+    if not file.is_file():
+        raise DamagedFileError(f"{folder} is not a model: it has no file {ABOUT}.")
+    if file.stat().st_size > _MOST_JSON_BYTES:
+        raise DamagedFileError(f"{file} is larger than any model description: the model is damaged.")
+    try:
+        about = json.loads(file.read_text("utf-8"))
+    except (ValueError, RecursionError):
+        raise DamagedFileError(f"{file} is not valid JSON: the model is damaged.") from None
+    version = about.get("format") if isinstance(about, dict) else None
+    if not isinstance(version, int) or version < 1:
+        raise DamagedFileError(f"{file} does not say which format it has: the model is damaged.")
+    if version > FORMAT:
+        raise CohegraphError(
+            f"The model in {folder} has format {version}, and this version of cohegraph reads formats up to {FORMAT}: "
+            "upgrade cohegraph."
+        )
+    return dict(about)

@@ -1,0 +1,50 @@
+"""How good a model will be on new documents: cross-validation on the training documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from cohegraph.errors import CohegraphError
+from cohegraph.features import Features
+from cohegraph.progress import track
+
+
+def check_folds(labels: npt.NDArray[Any], groups: Sequence[str] | None, folds: int) -> None:
+    """Raise a CohegraphError where the documents cannot be split into so many folds."""
+    if folds < 2:
+        raise CohegraphError("Cross-validation needs 2 folds or more; --folds 0 goes without.")
+    label, fewest = min(Counter(labels.tolist()).items(), key=lambda item: item[1])
+    if fewest < folds:
+        raise CohegraphError(
+            f"The level '{label}' has {fewest} documents, fewer than the {folds} folds: give --folds {max(2, fewest)}"
+            f"{' or more documents' if fewest < 2 else ''}, or --folds 0 for no cross-validation."
+        )
+    if groups is not None and len(set(groups)) < folds:
+        raise CohegraphError(f"There are {len(set(groups))} groups, fewer than the {folds} folds: give fewer --folds.")
+
+
+def cross_validate(
+    model: Any, features: Features, labels: npt.NDArray[Any], groups: Sequence[str] | None, folds: int
+) -> dict[str, Any]:
+    """Mean accuracy over folds, its standard deviation, and the accuracy of the most frequent level."""
+    check_folds(labels, groups, folds)
+    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splits = splitter(folds, shuffle=True, random_state=0).split(np.zeros(len(labels)), labels, groups)
+    scores = []
+    for training, test in track(splits, "cross-validating", folds):
+        fold = clone(model).fit(features[training], labels[training])
+        scores.append(fold.score(features[test], labels[test]))
+    return {
+        "folds": folds,
+        "grouped": groups is not None,
+        "accuracy": float(np.mean(scores)),
+        "std": float(np.std(scores)),
+        "majority": max(Counter(labels.tolist()).values()) / len(labels),
+    }

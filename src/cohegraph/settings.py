@@ -1,0 +1,154 @@
+"""Every choice of the method in one nested, validated, serialisable value. Presets are in `cohegraph.presets`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cohegraph.errors import CohegraphError
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ParserSettings(_Group):
+    """Step 1: sentences and nouns."""
+
+    kind: Literal["spacy", "stanza"] = "spacy"
+    model: str = Field("en_core_web_sm", description="A spaCy package or folder; for Stanza a language or a folder.")
+
+
+class VectorSettings(_Group):
+    """The word vectors that compare nouns."""
+
+    source: str = Field("glove-6b-50d", description="A packaged name, a GloVe text file, or spacy:NAME.")
+
+
+class EncoderSettings(_Group):
+    """Step 5: the document vector."""
+
+    source: str = Field("all-MiniLM-L6-v2", description="A packaged name, a folder, or a name on the model hub.")
+    max_tokens: int = Field(512, ge=8, description="The longest piece of text encoded at once.")
+    overflow: Literal["windows", "cut"] = Field(
+        "windows", description="A longer text is encoded in windows that are averaged, or cut as in the paper."
+    )
+
+
+class LinkSettings(_Group):
+    """Step 2, Algorithm 1: when two sentences link."""
+
+    delta: float = Field(0.65, ge=-1, le=1, description="The cosine that two nouns must exceed.")
+    inclusive: bool = Field(False, description="A cosine equal to delta links too.")
+    spelling: float | None = Field(None, gt=0, le=1, description="Character BLEU that links two nouns as well.")
+    noun_form: Literal["text", "lemma"] = "text"
+    proper_nouns: bool = True
+    min_words: int = Field(0, ge=0, description="Sentences with fewer words are left out of the graph.")
+
+
+class SubgraphSettings(_Group):
+    """Step 3, Algorithm 2: which subgraphs are counted, and as what."""
+
+    k: int = Field(4, ge=3, le=6)
+    window: int = Field(8, ge=3, le=24)
+    patterns: Literal["isomorphic", "ordered"] = "isomorphic"
+    subsets: Literal["windows", "all"] = "windows"
+
+    @model_validator(mode="after")
+    def _window_holds_a_subgraph(self) -> SubgraphSettings:
+        if self.window < self.k:
+            raise ValueError(f"a window of {self.window} sentences cannot hold subgraphs of {self.k}")
+        return self
+
+
+class CorpusGraphSettings(_Group):
+    """Step 4, Equations 1 to 3."""
+
+    pmi: bool = Field(True, description="Edges between patterns.")
+    unseen: Literal["ignore", "released"] = Field("ignore", description="Weight of patterns not seen in training.")
+    too_short: Literal["isolated", "pattern"] = Field("isolated", description="Documents with fewer than k sentences.")
+
+
+class TrainingSettings(_Group):
+    """Step 6, Equations 4 to 7: the network and how it learns."""
+
+    hidden: int = Field(240, ge=1)
+    dropout: Share = 0.5
+    input_dropout: Share = 0.0
+    init: Literal["glorot", "normal"] = "glorot"
+    epochs: int = Field(160, ge=1)
+    learning_rate: float = Field(0.01, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    clip: float | None = Field(None, gt=0, description="Largest norm of the gradient.")
+    class_weights: Literal["none", "balanced"] = "none"
+    dev_share: Share = Field(0.0, description="Share of the training documents held out to choose the epoch.")
+    patience: int | None = Field(None, ge=1, description="Stop after so many epochs without a better one on dev.")
+    seed: int = Field(0, ge=0)
+
+
+class Settings(_Group):
+    """All choices of one model. The default is the `compact` stack with the paper's method."""
+
+    parser: ParserSettings = ParserSettings()
+    vectors: VectorSettings = VectorSettings()
+    encoder: EncoderSettings = EncoderSettings()
+    links: LinkSettings = LinkSettings()
+    subgraphs: SubgraphSettings = SubgraphSettings()
+    corpus_graph: CorpusGraphSettings = CorpusGraphSettings()
+    training: TrainingSettings = TrainingSettings()
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Settings:
+        """Settings from nested dictionaries; what is left out has its default."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise CohegraphError(_sentence(error)) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested dictionaries of plain values, as saved with a model."""
+        return self.model_dump(mode="json")
+
+    def replaced(self, changes: dict[str, Any]) -> Settings:
+        """A copy with some values changed, named with dots: ``{"subgraphs.k": 5}``."""
+        values = self.to_dict()
+        for name, value in changes.items():
+            group = values
+            *path, last = name.split(".")
+            for step in path:
+                if not isinstance(group.get(step), dict):
+                    raise CohegraphError(_no_such_setting(name))
+                group = group[step]
+            if last not in group:
+                raise CohegraphError(_no_such_setting(name))
+            group[last] = value
+        return Settings.from_dict(values)
+
+    def flat(self) -> dict[str, Any]:
+        """All values by their dotted names."""
+        return {f"{group}.{name}": value for group, items in self.to_dict().items() for name, value in items.items()}
+
+
+def parse_change(text: str) -> tuple[str, Any]:
+    """``subgraphs.k=5`` as a name and a value; the value is JSON, or else plain text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise CohegraphError(f"'{text}' is not a setting: write NAME=VALUE, such as subgraphs.k=5.")
+    try:
+        return name.strip(), json.loads(value)
+    except json.JSONDecodeError:
+        return name.strip(), value.strip()
+
+
+def _no_such_setting(name: str) -> str:
+    return f"There is no setting '{name}': choose from {', '.join(Settings().flat())}."
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"]) or "settings"
+    return f"The setting {name} is not valid: {first['msg']} (given: {first['input']!r})."
