@@ -42,7 +42,7 @@ class EncoderSettings(_Group):
 class LinkSettings(_Group):
     """Step 2, Algorithm 1: when two sentences link."""
 
-    delta: float = Field(0.65, ge=-1, le=1, description="The cosine that two nouns must exceed.")
+    delta: float = Field(0.65, gt=0, le=1, description="The cosine that two nouns must exceed.")
     inclusive: bool = Field(False, description="A cosine equal to delta links too.")
     spelling: float | None = Field(None, gt=0, le=1, description="Character BLEU that links two nouns as well.")
     noun_form: Literal["text", "lemma"] = "text"

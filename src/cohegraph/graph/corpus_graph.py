@@ -77,7 +77,8 @@ def _weights(counts: sparse.csr_array, idf: FloatArray) -> sparse.csr_array:
     subsets = np.asarray(counts.sum(axis=1), dtype=np.float64)
     row_of = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     data = counts.data / subsets[row_of] * idf[counts.indices]
-    weights = sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+    # A copy: removing the zeros would change the counts, whose indices these are.
+    weights = sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape, copy=True)
     weights.eliminate_zeros()
     return weights
 

@@ -84,9 +84,8 @@ class TransformerEncoder:
         """One vector a text. A text without any character but white space has a vector of zeros."""
         starts = range(0, len(texts), _TEXTS_AT_ONCE)
         parts = [self._encode(texts[start : start + _TEXTS_AT_ONCE]) for start in starts] or [self._encode([])]
-        vectors: list[npt.NDArray[np.float32]] = [part.vectors for part in parts]
         return Encoded(
-            vectors=np.concatenate(vectors),
+            vectors=np.concatenate([part.vectors for part in parts]),
             tokens=np.concatenate([part.tokens for part in parts]),
             cut=np.concatenate([part.cut for part in parts]),
         )
@@ -102,7 +101,7 @@ class TransformerEncoder:
         for window, text in enumerate(owner):
             sums[text] += states[window]
             total[text] += len(windows[window])
-        return Encoded(sums / np.maximum(1, total)[:, None].astype(np.float32), tokens, cut)
+        return Encoded((sums / np.maximum(1, total)[:, None]).astype(np.float32), tokens, cut)
 
     def _windows(
         self, texts: Sequence[str]
