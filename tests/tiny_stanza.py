@@ -61,10 +61,11 @@ def build_tiny_stanza(folder: Path) -> None:
     import stanza.models.tokenizer
 
     folder.mkdir(parents=True, exist_ok=True)
-    treebank, text, labels = folder / "train.conllu", folder / "train.txt", folder / "train.labels"
+    treebank, text, labels, none = (folder / f"train.{kind}" for kind in ("conllu", "txt", "labels", "json"))
     treebank.write_text(_conllu(), encoding="utf-8")
     text.write_text(_plain(), encoding="utf-8")
     labels.write_text(_labels(), encoding="utf-8")
+    none.write_text("[]", encoding="utf-8")
 
     def options(processor: str, **more: object) -> list[str]:
         named = {"save_dir": folder / "en" / processor, "save_name": f"{_NAME}.pt", "shorthand": "en_tiny", **more}
@@ -75,7 +76,20 @@ def build_tiny_stanza(folder: Path) -> None:
         stanza.models.tokenizer.main(
             [
                 *options("tokenize", lang="en", txt_file=text, label_file=labels, dev_txt_file=text),
-                *("--dev_label_file", str(labels), "--steps", "150", "--eval_steps", "1000", "--lr0", "0.01"),
+                *(
+                    "--dev_label_file",
+                    str(labels),
+                    "--mwt_json_file",
+                    str(none),
+                    "--steps",
+                    "150",
+                    "--eval_steps",
+                    "1000",
+                    "--lr0",
+                    "0.01",
+                    "--batch_size",
+                    "12",
+                ),
                 *("--emb_dim", "16", "--hidden_dim", "16", "--dropout", "0.1", "--unit_dropout", "0.1", "--cpu"),
             ]
         )
@@ -91,7 +105,7 @@ def build_tiny_stanza(folder: Path) -> None:
         )
         stanza.models.lemmatizer.main(
             [
-                *options("lemma", num_epoch=3, hidden_dim=16, emb_dim=16, pos_dim=8, lr=0.01, **files),
+                *options("lemma", num_epoch=3, hidden_dim=16, emb_dim=16, pos_dim=16, lr=0.01, **files),
                 *("--max_dec_len", "20", "--cpu"),
             ]
         )
@@ -140,7 +154,7 @@ def _conllu() -> str:
         for word in words.split():
             form, _, lemma = word.partition(":")
             lexicon[form] = (lemma or form, tag)
-    return "\n".join(f"# text = {sentence}\n{_rows(sentence, lexicon)}\n" for sentence in _sentences())
+    return "".join(f"# text = {sentence}\n{_rows(sentence, lexicon)}\n\n" for sentence in _sentences())
 
 
 def _rows(sentence: str, lexicon: dict[str, tuple[str, str]]) -> str:
@@ -158,4 +172,4 @@ def _rows(sentence: str, lexicon: dict[str, tuple[str, str]]) -> str:
             head, relation = ("0", "root") if number == 1 else ("1", "dep")
             misc = glued if len(words) == 1 else "_"
             rows.append("\t".join([str(number), word, lemma, tag, "_", "_", head, relation, "_", misc]))
-    return "\n".join(rows) + "\n"
+    return "\n".join(rows)

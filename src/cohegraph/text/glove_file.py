@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -137,16 +138,16 @@ def _convert(file: Path, folder: Path, source: dict[str, int]) -> None:
 
 
 def _layout(file: Path) -> tuple[int, bool]:
-    """How many numbers a line has, and whether the first line is a header of two numbers.
+    """How many numbers a line has, and whether the first line is a header of two whole numbers.
 
-    A word that contains spaces only makes a line longer, so the shortest line tells.
+    Words that contain spaces are few, so the most frequent length of a line tells.
     """
     with file.open("rb") as stream:
         lines = [line.rstrip(b" \r\n").split(b" ") for line in islice(stream, _LINES_TO_LEARN_FROM)]
-    header = bool(lines) and len(lines[0]) == 2 and all(part.isdigit() for part in lines[0])
-    if header and len(lines) > 1:
+    if lines and len(lines[0]) == 2 and all(part.isdigit() for part in lines[0]):
         return int(lines[0][1]), True
-    dimensions = min((len(line) for line in lines), default=1) - 1
+    lengths = Counter(len(line) for line in lines)
+    dimensions = max(lengths, key=lambda length: (lengths[length], -length), default=1) - 1
     if dimensions < 1:
         raise CohegraphError(f"{file} is not a GloVe text file: a line is a word and its numbers, with spaces between.")
     return dimensions, False
@@ -160,10 +161,13 @@ def _batches(stream: IO[bytes], digest: hashlib._Hash, progress: Progress, task:
 
 
 def _numbers(lines: list[bytes], file: Path, number: int, dimensions: int) -> npt.NDArray[np.float32]:
-    with warnings.catch_warnings():
-        # Numpy warns where it stops before the end; the length tells the same.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        values = np.fromstring(b" ".join(lines), dtype=np.float32, sep=" ")
+    try:
+        with warnings.catch_warnings():
+            # Where it stops before the end, numpy warns or, from some version on, raises.
+            warnings.simplefilter("error", DeprecationWarning)
+            values = np.fromstring(b" ".join(lines), dtype=np.float32, sep=" ")
+    except (ValueError, DeprecationWarning):
+        values = np.zeros(0, dtype=np.float32)
     if len(values) != len(lines) * dimensions or not np.isfinite(values).all():
         raise DamagedFileError(
             f"{file} has something other than {dimensions} numbers after a word within the {len(lines)} lines up to "

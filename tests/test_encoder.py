@@ -1,0 +1,128 @@
+"""Document vectors from small real encoders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from conftest import WORDS
+from transformers import AutoModel, AutoTokenizer
+
+from cohegraph.errors import CohegraphError, MissingPartError
+from cohegraph.text.encoder import TransformerEncoder
+
+SHORT = "the dog sees the old cat ."
+MIDDLE = "the small cat sleeps in the green garden near the river and it likes the water ."
+
+
+def long_text(words=100):
+    return " ".join(np.random.default_rng(0).choice(WORDS[:25], words))
+
+
+def states(folder, text):
+    """The encoder's last states of one text, without any of our code."""
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    with torch.no_grad():
+        return model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].numpy()
+
+
+@pytest.mark.parametrize("folder", ["tiny_bert", "tiny_xlnet"])
+def test_vector_is_the_mean_over_all_tokens(folder, request):
+    folder = request.getfixturevalue(folder)
+    encoded = TransformerEncoder(str(folder)).encode([SHORT, MIDDLE])
+    for text, vector in zip([SHORT, MIDDLE], encoded.vectors, strict=True):
+        np.testing.assert_allclose(vector, states(folder, text).mean(axis=0), atol=1e-6)
+    assert encoded.tokens.tolist() == [7, 17]
+    assert encoded.cut.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("folder", ["tiny_bert", "tiny_xlnet"])
+def test_padding_does_not_reach_the_vectors(folder, request):
+    folder = str(request.getfixturevalue(folder))
+    texts = [MIDDLE, SHORT, "dog", SHORT + " " + MIDDLE]
+    alone, together = TransformerEncoder(folder, batch_size=1), TransformerEncoder(folder, batch_size=4)
+    np.testing.assert_allclose(alone.encode(texts).vectors, together.encode(texts).vectors, atol=1e-5)
+
+
+def test_xlnet_is_padded_on_the_left(tiny_xlnet):
+    tokenizer = TransformerEncoder(str(tiny_xlnet))._tokenizer
+    ids = tokenizer.pad({"input_ids": [[5, 6], [5, 6, 7, 8]]})
+    assert ids["attention_mask"][0] == [0, 0, 1, 1]
+
+
+def test_one_by_one_a_vector_is_the_same_digit_for_digit_in_any_company(tiny_bert):
+    encoder = TransformerEncoder(str(tiny_bert))
+    texts = [MIDDLE, long_text(), SHORT, "", "dog"]
+    together = encoder.encode(texts).vectors
+    backwards = encoder.encode(texts[::-1]).vectors[::-1]
+    alone = np.concatenate([encoder.encode([text]).vectors for text in texts])
+    assert np.array_equal(together, alone)
+    assert np.array_equal(together, backwards)
+
+
+def test_a_long_text_is_encoded_in_windows_so_that_every_token_counts(tiny_bert):
+    text = long_text(100)
+    encoder = TransformerEncoder(str(tiny_bert), max_tokens=512)
+    assert encoder.max_tokens == 32
+    encoded = encoder.encode([text])
+    words = text.split()
+    pieces = [" ".join(words[start : start + 30]) for start in range(0, 100, 30)]
+    all_states = np.concatenate([states(tiny_bert, piece) for piece in pieces])
+    np.testing.assert_allclose(encoded.vectors[0], all_states.mean(axis=0), atol=1e-5)
+    assert (encoded.tokens[0], encoded.cut[0]) == (100, 0)
+
+
+def test_the_papers_cut_keeps_the_beginning_and_counts_the_rest(tiny_bert):
+    text = long_text(100)
+    encoded = TransformerEncoder(str(tiny_bert), overflow="cut").encode([text, SHORT])
+    beginning = " ".join(text.split()[:30])
+    np.testing.assert_allclose(encoded.vectors[0], states(tiny_bert, beginning).mean(axis=0), atol=1e-6)
+    assert encoded.tokens.tolist() == [100, 7]
+    assert encoded.cut.tolist() == [70, 0]
+
+
+def test_xlnet_takes_the_limit_that_is_set(tiny_xlnet):
+    encoder = TransformerEncoder(str(tiny_xlnet), max_tokens=1024)
+    assert encoder.max_tokens == 1024
+    assert encoder.encode([long_text(900)]).vectors.shape == (1, 16)
+
+
+def test_nothing_to_read_is_a_vector_of_zeros(tiny_bert):
+    encoded = TransformerEncoder(str(tiny_bert)).encode(["", " \n\t"])
+    assert not encoded.vectors.any()
+    assert encoded.tokens.tolist() == [0, 0]
+    assert TransformerEncoder(str(tiny_bert)).encode([]).vectors.shape == (0, 16)
+
+
+def test_broken_characters_are_read(tiny_bert):
+    encoded = TransformerEncoder(str(tiny_bert)).encode(["dog \ud800 cat", "\x00 dog", "🐕‍🦺"])
+    assert np.isfinite(encoded.vectors).all()
+
+
+def test_identity_follows_the_weights_not_the_place(tiny_bert, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in tiny_bert.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    assert TransformerEncoder(str(copy)).identity == TransformerEncoder(str(tiny_bert)).identity
+
+
+def test_what_cannot_be_loaded_is_said_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(MissingPartError, match="cannot be loaded"):
+        TransformerEncoder(str(tmp_path))
+    with (
+        pytest.raises(CohegraphError, match="no device 'cuda'")
+        if not torch.cuda.is_available()
+        else pytest.raises(MissingPartError)
+    ):
+        TransformerEncoder("all-MiniLM-L6-v2", device="cuda")
+
+
+def test_pickled_weights_are_refused(tiny_bert, tmp_path):
+    for file in tiny_bert.iterdir():
+        if file.suffix != ".safetensors":
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    torch.save(AutoModel.from_pretrained(tiny_bert).state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(MissingPartError, match="safetensors"):
+        TransformerEncoder(str(tmp_path))
