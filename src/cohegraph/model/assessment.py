@@ -8,6 +8,7 @@ from typing import Any
 # Above this share of unknown nouns the links mean little; below this number of nouns the share means nothing.
 _UNKNOWN_SHARE = 0.5
 _FEWEST_NOUNS = 4
+_UNSEEN_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def notices(counts: dict[str, int], k: int) -> tuple[str, ...]:
         found.append(f"{counts['cut_tokens']} of {counts['tokens']} tokens were cut at the encoder's limit.")
     if counts["dropped_sentences"]:
         found.append(f"{counts['dropped_sentences']} short sentences were left out of the graph.")
-    if counts["unseen_subgraphs"]:
+    if counts["unseen_subgraphs"] > _UNSEEN_SHARE * counts["subgraphs"]:
         found.append(
             f"{counts['unseen_subgraphs']} of {counts['subgraphs']} subgraphs have a pattern that no training document "
             "has."

