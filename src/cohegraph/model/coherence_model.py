@@ -126,7 +126,8 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, texts: Texts) -> npt.NDArray[Any]:
         """The most probable level of every text."""
-        return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
+        probabilities = self.predict_proba(texts)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def predict_proba(self, texts: Texts) -> npt.NDArray[np.float64]:
         """The probability of every level, (texts, classes), columns as in `classes_`."""

@@ -89,6 +89,8 @@ def read_model(folder: Path) -> StoredModel:
     found = {name: list(tensor.shape) for name, tensor in tensors.items()}
     if found != shapes or set(found) != set(TENSORS):
         raise DamagedFileError(f"{file} does not hold the tensors that {ABOUT} names: the model is damaged.")
+    if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
+        raise DamagedFileError(f"{file} holds numbers that are not finite: the model is damaged.")
     return StoredModel(tensors, about)
 
 

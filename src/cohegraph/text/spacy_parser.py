@@ -85,13 +85,14 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _sentences(doc: Doc, offset: int) -> Iterator[Sentence]:
+    text = doc.text  # spaCy joins it anew at every look
     for span in doc.sents:
-        start, end = trimmed(doc.text, span.start_char, span.end_char)
+        start, end = trimmed(text, span.start_char, span.end_char)
         if start >= end:
             continue
         nouns = tuple(_noun(token, offset) for token in span if is_noun(token.text, token.pos_))
         words = sum(is_word(token.text) for token in span)
-        yield Sentence(doc.text[start:end], start + offset, end + offset, words, nouns)
+        yield Sentence(text[start:end], start + offset, end + offset, words, nouns)
 
 
 def _noun(token: Any, offset: int) -> Noun:

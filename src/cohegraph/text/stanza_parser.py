@@ -11,6 +11,8 @@ from cohegraph.errors import MissingPartError
 from cohegraph.text.document import Document, Noun, Sentence, is_noun, is_word, trimmed, well_formed
 
 _BATCH = 32
+# What Stanza puts in place of a token of over 1000 characters.
+_TOO_LONG = "<UNK>"
 
 
 class StanzaParser:
@@ -51,7 +53,9 @@ class StanzaParser:
         while batch := list(islice(waiting, _BATCH)):
             clean = [well_formed(text) for text in batch]
             spoken = [text for text in clean if text.strip()]
-            parsed = iter(self._pipeline.bulk_process(spoken) if spoken else [])
+            # In company, Stanza's tokeniser splits a paragraph of over 1000 characters differently than alone.
+            tokenized = [self._pipeline.process(text, processors="tokenize") for text in spoken]
+            parsed = iter(self._pipeline.bulk_process(tokenized, processors="pos,lemma"))
             for original, text in zip(batch, clean, strict=True):
                 yield Document(original, tuple(_sentences(next(parsed), text)) if text.strip() else ())
 
@@ -60,15 +64,23 @@ def _sentences(parsed: Any, text: str) -> Iterator[Sentence]:
     for sentence in parsed.sentences:
         first, last = sentence.tokens[0], sentence.tokens[-1]
         start, end = trimmed(text, first.start_char, last.end_char)
-        nouns = tuple(
-            _noun(word, token) for token in sentence.tokens for word in token.words if is_noun(word.text, word.upos)
-        )
-        words = sum(is_word(token.text) for token in sentence.tokens)
+        found = (_noun(word, token, text) for token in sentence.tokens for word in token.words)
+        nouns = tuple(noun for noun in found if is_noun(noun.text, noun.tag))
+        words = sum(is_word(text[token.start_char : token.end_char]) for token in sentence.tokens)
         yield Sentence(text[start:end], start, end, words, nouns)
 
 
-def _noun(word: Any, token: Any) -> Noun:
-    # A word inside a contraction has no place of its own in the text: its token has.
-    own = word.start_char is not None
-    start, end = (word.start_char, word.end_char) if own else (token.start_char, token.end_char)
-    return Noun(word.text, word.lemma or word.text, start, end, word.upos)
+def _noun(word: Any, token: Any, text: str) -> Noun:
+    """A word as it is written in the text: Stanza's own spelling differs in white space and for very long tokens."""
+    start, end = _place(word, token, text)
+    written = text[start:end]
+    lemma = word.lemma if word.lemma and (word.text != _TOO_LONG or written == _TOO_LONG) else written
+    return Noun(written, lemma, start, end, word.upos)
+
+
+def _place(word: Any, token: Any, text: str) -> tuple[int, int]:
+    if word.start_char is not None:
+        return word.start_char, word.end_char
+    # A word of a contraction that is not spelled as in the text has no place of its own: its token has.
+    start = text.find(word.text, token.start_char, token.end_char)
+    return (start, start + len(word.text)) if start >= 0 else (token.start_char, token.end_char)

