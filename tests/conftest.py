@@ -91,7 +91,8 @@ def tiny_xlnet(tmp_path_factory) -> Path:
 
     folder = tmp_path_factory.mktemp("xlnet")
     tokenizer, size = _word_tokenizer(
-        ["<pad>", "<unk>", "<sep>", "<cls>"], "$A <sep> <cls>", padding_side="left", sep_token="<sep>", cls_token="<cls>"
+        ["<pad>", "<unk>", "<sep>", "<cls>"], "$A <sep> <cls>", padding_side="left",
+        sep_token="<sep>", cls_token="<cls>",
     )  # fmt: skip
     tokenizer.save_pretrained(folder)
     config = XLNetConfig(vocab_size=size, d_model=16, n_layer=2, n_head=2, d_inner=24, pad_token_id=0)

@@ -85,10 +85,10 @@ DAMAGES = {
     "other settings": (lambda f: changed(f, settings={"training": {"hidden": 5}}), "do not fit its settings"),
     "other classes": (lambda f: changed(f, classes=["low", "high", "odd"]), "not the labels"),
     "classes that are none": (lambda f: changed(f, classes=7, levels=7), "damaged"),
-    "a tensor too few": (lambda f: rewritten_weights(f, lambda t: t.pop("w1")), "does not hold the tensors"),
+    "a tensor too few": (lambda f: rewritten_weights(f, lambda t: t.pop("w1")), "does not hold the arrays"),
     "a tensor too many": (
         lambda f: rewritten_weights(f, lambda t: t.update(x=torch.zeros(1))),
-        "does not hold the tensors",
+        "does not hold the arrays",
     ),
     "another shape": (
         lambda f: rewritten_weights(f, lambda t: t.update(w1=torch.zeros(4, 3))),

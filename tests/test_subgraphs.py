@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from strategies import graph_from_links, sentence_graphs
 
 from cohegraph.graph.catalogue import catalogue, pairs
-from cohegraph.graph.subgraphs import count_patterns
+from cohegraph.graph.subgraphs import GraphBatch, count_patterns
+
+
+def count(graphs, cat, window, subsets="windows"):
+    return count_patterns(GraphBatch.of(graphs), cat, window, subsets)
 
 
 def pattern_of(adjacency, nodes, table):
@@ -53,7 +57,7 @@ def every_subset(graph, cat, w):
 )
 def test_counts_equal_the_plain_way(subsets, plain, graphs, k, more, kind):
     cat = catalogue(k, kind)
-    counts = count_patterns(graphs, cat, k + more, subsets).toarray()
+    counts = count(graphs, cat, k + more, subsets).toarray()
     assert counts.shape == (len(graphs), len(cat))
     for row, graph in zip(counts, graphs, strict=True):
         assert np.array_equal(row, plain(graph, cat, k + more))
@@ -63,7 +67,7 @@ def test_counts_equal_the_plain_way(subsets, plain, graphs, k, more, kind):
 @given(graph=sentence_graphs(most=12))
 def test_counts_equal_the_plain_way_for_six_sentences(graph):
     cat = catalogue(6)
-    assert np.array_equal(count_patterns([graph], cat, 8).toarray()[0], algorithm_2(graph, cat, 8))
+    assert np.array_equal(count([graph], cat, 8).toarray()[0], algorithm_2(graph, cat, 8))
 
 
 def test_a_batch_over_many_chunks_equals_each_graph_alone():
@@ -74,27 +78,27 @@ def test_a_batch_over_many_chunks_equals_each_graph_alone():
         graphs.append(graph_from_links(size, links))
     for k, window in [(4, 15), (6, 8)]:
         cat = catalogue(k)
-        together = count_patterns(graphs, cat, window).toarray()
+        together = count(graphs, cat, window).toarray()
         for row in range(0, 700, 41):
-            assert np.array_equal(together[row], count_patterns([graphs[row]], cat, window).toarray()[0])
+            assert np.array_equal(together[row], count([graphs[row]], cat, window).toarray()[0])
 
 
 def test_a_chain_by_hand():
     # Four sentences, each linked to the next: the only subset is the chain itself.
     cat = catalogue(4)
-    chain = count_patterns([graph_from_links(4, [(0, 1), (1, 2), (2, 3)])], cat, 8)
+    chain = count([graph_from_links(4, [(0, 1), (1, 2), (2, 3)])], cat, 8)
     assert {cat.patterns[j].name: n for j, n in zip(chain.indices, chain.data, strict=True)} == {"4:12.23.34": 1}
 
 
 def test_windows_skip_what_lies_across_them():
-    # With w = 8 and k = 4 the second window starts at the sixth sentence: 70 + 1 subsets of 9 sentences, of 105 in reach.
+    # With w = 8 and k = 4 the second window starts at the sixth sentence: 70 + 1 subsets, of 105 in reach.
     graph = graph_from_links(9, [])
-    assert count_patterns([graph], catalogue(4), 8, "windows").sum() == 70 + 1
-    assert count_patterns([graph], catalogue(4), 8, "all").sum() == 105
+    assert count([graph], catalogue(4), 8, "windows").sum() == 70 + 1
+    assert count([graph], catalogue(4), 8, "all").sum() == 105
 
 
 def test_fewer_than_k_sentences_have_no_subset():
-    counts = count_patterns([graph_from_links(3, [(0, 1)]), graph_from_links(0, [])], catalogue(4), 8)
+    counts = count([graph_from_links(3, [(0, 1)]), graph_from_links(0, [])], catalogue(4), 8)
     assert counts.nnz == 0
     assert counts.shape == (2, 31)
-    assert count_patterns([], catalogue(4), 8).shape == (0, 31)
+    assert count([], catalogue(4), 8).shape == (0, 31)

@@ -6,6 +6,7 @@ import json
 import logging
 import random
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,12 +28,12 @@ _WORDS = {
     "PRON": "he she it they we him",
     "PROPN": "Anna Tom London Paris Peter Maria",
     "PUNCT": ". , ! ?",
-    "VERB": "sees:see see saw:see likes:like like liked:like reads:read runs:run lives:live walks:walk "
-    "finds:find found:find writes:write sleeps:sleep",
+    "VERB": "sees:see see saw:see likes:like like liked:like reads:read runs:run lives:live walks:walk walk "
+    "finds:find found:find writes:write sleeps:sleep sleep",
 }
 _TEXT = """
 The dog sees the cat. The cat likes Anna. Anna likes the cat. Tom sees the bird. A bird lives in the tree.
-The big dog runs in the garden. Tom and Anna walks near the river. The children like the small cats.
+The big dog runs in the garden. Tom and Anna walk near the river. The children like the small cats.
 The teacher reads a book. Every teacher likes books. Peter writes a letter. Maria reads the letter today.
 London is a big city. Paris is an old city. The house is old. The houses are red. The trees are big and old.
 He sees Tom. She sees Anna. They like London. We like Paris. It sleeps here. He saw him in the city.
@@ -46,83 +47,69 @@ This house is near the garden. This book is big. The bird often sleeps in the ol
 The teachers are here, but the children are in the city. Peter lives in Paris. Maria lives in London.
 The city is near the river. The river is big. The garden is near the house. The letter was on the book.
 Every dog likes the garden. Every child likes the dog. The small child sees Peter. The happy dog finds the bird.
-Cats sleeps here. Teachers like books. The old teacher walks with the dog. Anna walks with Tom. Tom was here.
+Cats sleep here. Teachers like books. The old teacher walks with the dog. Anna walks with Tom. Tom was here.
 """
 _TOKEN = re.compile(r"\w+(?:['’]s)?|[^\w\s]")
+_TAGGER_SIZES = (
+    "hidden_dim",
+    "char_hidden_dim",
+    "char_emb_dim",
+    "word_emb_dim",
+    "tag_emb_dim",
+    "transformed_dim",
+    "deep_biaff_hidden_dim",
+    "composite_deep_biaff_hidden_dim",
+)
 _PROCESSORS = ("tokenize", "mwt", "pos", "lemma")
 _NAME = "tiny"
 
 
 def build_tiny_stanza(folder: Path) -> None:
     """Fill a folder in the layout of Stanza's own one, ready for a pipeline that downloads nothing."""
-    import stanza.models.lemmatizer
-    import stanza.models.mwt_expander
-    import stanza.models.tagger
-    import stanza.models.tokenizer
-
-    folder.mkdir(parents=True, exist_ok=True)
-    treebank, text, labels, none = (folder / f"train.{kind}" for kind in ("conllu", "txt", "labels", "json"))
-    treebank.write_text(_conllu(), encoding="utf-8")
-    text.write_text(_plain(), encoding="utf-8")
-    labels.write_text(_labels(), encoding="utf-8")
-    none.write_text("[]", encoding="utf-8")
-
-    def options(processor: str, **more: object) -> list[str]:
-        named = {"save_dir": folder / "en" / processor, "save_name": f"{_NAME}.pt", "shorthand": "en_tiny", **more}
-        return [word for name, value in named.items() for word in (f"--{name}", str(value))]
-
-    files = {"train_file": treebank, "eval_file": treebank}
-    with _quiet_and_alone():
-        stanza.models.tokenizer.main(
-            [
-                *options("tokenize", lang="en", txt_file=text, label_file=labels, dev_txt_file=text),
-                *(
-                    "--dev_label_file",
-                    str(labels),
-                    "--mwt_json_file",
-                    str(none),
-                    "--steps",
-                    "150",
-                    "--eval_steps",
-                    "1000",
-                    "--lr0",
-                    "0.01",
-                    "--batch_size",
-                    "12",
-                ),
-                *("--emb_dim", "16", "--hidden_dim", "16", "--dropout", "0.1", "--unit_dropout", "0.1", "--cpu"),
-            ]
-        )
-        stanza.models.mwt_expander.main([*options("mwt", lang="en", gold_file=treebank, **files), "--dict_only"])
-        stanza.models.tagger.main(
-            [
-                *options("pos", lang="en", max_steps=60, eval_interval=60, batch_size=20, lr=0.01, **files),
-                *("--no_pretrain", "--fix_eval_interval", "--cpu", "--num_layers", "1", "--hidden_dim", "16"),
-                *("--char_hidden_dim", "16", "--char_emb_dim", "16", "--word_emb_dim", "16", "--tag_emb_dim", "8"),
-                *("--transformed_dim", "16", "--deep_biaff_hidden_dim", "16", "--composite_deep_biaff_hidden_dim", "8"),
-                *("--word_dropout", "0.1", "--dropout", "0.1"),
-            ]
-        )
-        stanza.models.lemmatizer.main(
-            [
-                *options("lemma", num_epoch=3, hidden_dim=16, emb_dim=16, pos_dim=16, lr=0.01, **files),
-                *("--max_dec_len", "20", "--cpu"),
-            ]
-        )
+    with tempfile.TemporaryDirectory() as place, _unnoticed():
+        _train(folder, Path(place))
     packages = {"default": dict.fromkeys(_PROCESSORS, _NAME)}
     english = {"lang_name": "English", "packages": packages, **{name: {_NAME: {}} for name in _PROCESSORS}}
     (folder / "resources.json").write_text(json.dumps({"en": english}), encoding="utf-8")
 
 
+def _train(folder: Path, place: Path) -> None:
+    from stanza.models import lemmatizer, mwt_expander, tagger, tokenizer
+
+    # Only now, as the import of these turns the log on, with a line for every step.
+    logging.getLogger("stanza").setLevel(logging.ERROR)
+    treebank, text, labels, no_expansions = (place / f"train.{kind}" for kind in ("conllu", "txt", "labels", "json"))
+    treebank.write_text(_conllu(), encoding="utf-8")
+    text.write_text(_plain(), encoding="utf-8")
+    labels.write_text(_labels(), encoding="utf-8")
+    no_expansions.write_text("[]", encoding="utf-8")
+
+    def options(processor: str, *flags: str, **values: object) -> list[str]:
+        target = {"shorthand": f"en_{_NAME}", "save_dir": folder / "en" / processor, "save_name": f"{_NAME}.pt"}
+        return [*flags, "--cpu", *(f"--{name}={value}" for name, value in (target | values).items())]
+
+    data = {"train_file": treebank, "eval_file": treebank, "output_file": place / "scored.conllu"}
+    sizes = dict.fromkeys(("emb_dim", "hidden_dim"), 16)
+    texts = {"txt_file": text, "label_file": labels, "dev_txt_file": text, "dev_label_file": labels}
+    # With no score before the last step the last model is the one that is kept.
+    steps = {"steps": 200, "eval_steps": 201, "batch_size": 12, "lr0": 0.01, "dropout": 0.1, "unit_dropout": 0.1}
+    tokenizer.main(options("tokenize", lang="en", mwt_json_file=no_expansions, **texts, **steps, **sizes))
+    mwt_expander.main(options("mwt", "--dict_only", lang="en", gold_file=treebank, **data))
+    sizes = dict.fromkeys(_TAGGER_SIZES, 16) | {"num_layers": 1}
+    steps = {"max_steps": 120, "eval_interval": 120, "batch_size": 20, "lr": 0.01, "dropout": 0.1, "word_dropout": 0.1}
+    tagger.main(options("pos", "--no_pretrain", "--fix_eval_interval", lang="en", **data, **steps, **sizes))
+    sizes = dict.fromkeys(("hidden_dim", "emb_dim", "pos_dim"), 16) | {"max_dec_len": 20}
+    lemmatizer.main(options("lemma", num_epoch=3, lr=0.01, **data, **sizes))
+
+
 @contextmanager
-def _quiet_and_alone() -> Iterator[None]:
-    """Stanza's training turns its log on and seeds the generators for all, and torch takes every core."""
+def _unnoticed() -> Iterator[None]:
+    """Leave log, threads and random numbers as they were: Stanza's training sets them for the whole process."""
     log = logging.getLogger("stanza")
     level, threads = log.level, torch.get_num_threads()
     states = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[]):
         try:
-            log.setLevel(logging.ERROR)
             torch.set_num_threads(1)
             yield
         finally:
@@ -141,7 +128,7 @@ def _sentences() -> list[str]:
 
 
 def _labels() -> str:
-    """A digit for every character: 0 inside a token, 1 at its end, 2 at the end of a sentence, 3 after a contraction."""
+    """A digit for every character: 0 inside a token, 1 at its end, 2 at the end of a sentence, 3 of a contraction."""
     labels = ["0"] * len(_plain())
     for token in _TOKEN.finditer(_plain()):
         labels[token.end() - 1] = "2" if token[0] in ".!?" else "3" if token[0].endswith(("'s", "’s")) else "1"

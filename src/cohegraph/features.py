@@ -16,7 +16,7 @@ from scipy import sparse
 
 from cohegraph.graph.catalogue import Catalogue, catalogue
 from cohegraph.graph.sentence_graph import NounTable, SentenceGraph, build_sentence_graph
-from cohegraph.graph.subgraphs import count_patterns
+from cohegraph.graph.subgraphs import GraphBatch, count_patterns
 from cohegraph.progress import track
 from cohegraph.settings import EncoderSettings, ParserSettings, Settings
 from cohegraph.text.document import Document, Noun, Parser
@@ -135,6 +135,10 @@ class Featurizer:
             "encoder": self.encoder.identity,
         }
 
+    def load(self) -> None:
+        """Load all parts now, so that a missing one is noticed before any work is done."""
+        _ = self.identities
+
     def featurize(self, texts: Sequence[str], *, show_progress: bool = False) -> Features:
         """The features of texts, in their order."""
         starts = range(0, len(texts), _DOCUMENTS_AT_ONCE)
@@ -150,7 +154,8 @@ class Featurizer:
     def _features(self, texts: Sequence[str]) -> Features:
         subgraphs = self.settings.subgraphs
         linked = list(self.link(texts, reach=subgraphs.window))
-        counts = count_patterns([one.graph for one in linked], self.catalogue, subgraphs.window, subgraphs.subsets)
+        batch = GraphBatch.of([one.graph for one in linked])
+        counts = count_patterns(batch, self.catalogue, subgraphs.window, subgraphs.subsets)
         encoded = self.encoder.encode(texts)
         tallies = np.zeros((len(texts), len(TALLIES)), dtype=np.int64)
         for row, (one, subsets) in enumerate(zip(linked, counts.sum(axis=1), strict=True)):

@@ -7,15 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cohegraph.cli.assess import assess
-from cohegraph.cli.demo import demo
-from cohegraph.cli.doctor import doctor
+from cohegraph.cli import assess, demo, doctor, train
 from cohegraph.cli.output import complain
-from cohegraph.cli.train import train
 from cohegraph.errors import CohegraphError
 from cohegraph.version import __version__
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT = 2
 
 app = typer.Typer(
     name="cohegraph",
@@ -26,10 +23,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(assess)
-app.command()(train)
-app.command()(demo)
-app.command()(doctor)
+app.command()(assess.assess)
+app.command()(train.train)
+app.command()(demo.demo)
+app.command()(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:

@@ -15,8 +15,10 @@ _MOST_THREADS = 8
 
 
 def set_threads(threads: int | None) -> None:
-    """Use so many threads for all numerical work of this process."""
+    """Use so many threads for the encoder and for training, and one for the many small products beside them."""
     import torch
+    from threadpoolctl import threadpool_limits
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     torch.set_num_threads(threads or min(cores, _MOST_THREADS))
+    threadpool_limits(1, user_api="blas")

@@ -63,6 +63,7 @@ def train(
     if folds:
         check_folds(labels, documents.groups, folds)
     set_threads(threads)
+    model.featurizer.load()
     counts = Counter(labels.tolist())
     shares = ", ".join(f"{counts[level]} {level}" for level in sorted(counts, key=str))
     say(f"{len(labels)} documents: {shares}.")

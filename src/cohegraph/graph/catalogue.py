@@ -42,7 +42,7 @@ class Catalogue:
     k: int
     kind: PatternKind
     patterns: tuple[Pattern, ...] = field(repr=False)
-    table: npt.NDArray[np.int32] = field(repr=False)
+    table: npt.NDArray[np.int64] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.patterns)
@@ -67,7 +67,7 @@ def catalogue(k: int, kind: PatternKind = "isomorphic") -> Catalogue:
         edges = tuple((a + 1, b + 1) for bit, (a, b) in enumerate(pairs(k)) if mask >> bit & 1)
         name = f"{prefix}{k}:" + (".".join(f"{a}{b}" for a, b in edges) or "-")
         patterns.append(Pattern(name, k, edges, is_connected))
-    table: npt.NDArray[np.int32] = inverse.astype(np.int32)
+    table: npt.NDArray[np.int64] = inverse.astype(np.int64)
     table.setflags(write=False)
     return Catalogue(k, kind, tuple(patterns), table)
 

@@ -1,12 +1,14 @@
 """Algorithm 2: how often each pattern occurs in a sentence graph, for whole batches of documents at once.
 
-A window of w sentences has w(w-1)/2 possible links. The masks of all its k-subsets are one product of those bits
-with a fixed matrix, so a batch of documents costs one matrix product and one histogram.
+A sentence's links to the w-1 sentences after it are a row of w-1 bits, so a window of w sentences is a run of rows. The
+masks of all k-subsets of a window are one product of that run with a fixed matrix: a batch of documents costs one
+matrix product and one histogram.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import comb
@@ -16,18 +18,41 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from cohegraph.graph.catalogue import Catalogue, pairs
+from cohegraph.graph.catalogue import Catalogue, PatternKind, pairs
+from cohegraph.graph.catalogue import catalogue as get_catalogue
 from cohegraph.graph.sentence_graph import SentenceGraph
 
 Subsets = Literal["windows", "all"]
+Ints = npt.NDArray[np.int64]
 
-# Keys of a histogram stay exact in float32 below 2**24; a chunk of this many subsets stays in the cache.
+# What so many subsets need stays in a processor's cache; keys below 2**24 are exact in float32.
+_MOST_SUBSETS = 2**16
 _MOST_KEYS = 2**22
-_MOST_SUBSETS = 2**18
+
+
+@dataclass(frozen=True)
+class GraphBatch:
+    """The links of many sentence graphs, one graph after the other: ``links`` counts them for each graph."""
+
+    sizes: Ints
+    links: Ints
+    source: Ints
+    target: Ints
+
+    @classmethod
+    def of(cls, graphs: Sequence[SentenceGraph]) -> GraphBatch:
+        """A batch of sentence graphs."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(
+            sizes=np.array([graph.size for graph in graphs], dtype=np.int64),
+            links=np.array([len(graph) for graph in graphs], dtype=np.int64),
+            source=np.concatenate([none, *(graph.source for graph in graphs)]),
+            target=np.concatenate([none, *(graph.target for graph in graphs)]),
+        )
 
 
 def count_patterns(
-    graphs: Sequence[SentenceGraph], catalogue: Catalogue, window: int, subsets: Subsets = "windows"
+    batch: GraphBatch, catalogue: Catalogue, window: int, subsets: Subsets = "windows"
 ) -> sparse.csr_array:
     """Pattern counts, one row a graph and one column a pattern.
 
@@ -36,35 +61,71 @@ def count_patterns(
     ``subsets="all"`` takes every k-subset whose first and last sentence are less than ``window`` apart, once.
     Graphs with fewer than k sentences have no subset and an empty row.
     """
-    k = catalogue.k
-    sizes = np.array([graph.size for graph in graphs], dtype=np.int64)
-    step = window - k + 1 if subsets == "windows" else 1
-    band = _band(graphs, sizes, window)
-    documents, starts, lengths = _windows(sizes, k, window, step)
-    codes = 2 ** len(pairs(k))
-    parts: list[sparse.coo_array] = []
-    for low, high in _chunks(documents, codes, len(_subset_positions(k, window, subsets))):
-        first = int(documents[low])
-        rows = int(documents[high - 1]) - first + 1
-        histogram = np.zeros(rows * codes, dtype=np.int64)
-        for length in np.unique(lengths[low:high]):
-            chosen = low + np.flatnonzero(lengths[low:high] == length)
-            keys = _keys(band, documents[chosen] - first, starts[chosen], int(length), k, window, subsets)
-            histogram += np.bincount(keys, minlength=len(histogram))
-        used = np.flatnonzero(histogram)
-        row, mask = np.divmod(used, codes)
-        shape = (len(graphs), len(catalogue))
-        parts.append(sparse.coo_array((histogram[used], (row + first, catalogue.table[mask])), shape=shape))
-    total = sparse.csr_array((len(graphs), len(catalogue)), dtype=np.int64)
-    if parts:
-        data, row, column = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "row", "col"))
-        total = sparse.coo_array((data, (row, column)), shape=total.shape).tocsr()
-        total.sum_duplicates()
-    return total
+    k, step = catalogue.k, window - catalogue.k + 1 if subsets == "windows" else 1
+    windows = np.maximum(0, -(-(batch.sizes - k + 1) // step))
+    last_link = np.concatenate([[0], np.cumsum(batch.links)])
+    places, counts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for low, high in _chunks(windows, k, len(_subset_positions(k, window, subsets))):
+        links = slice(last_link[low], last_link[high])
+        part = GraphBatch(batch.sizes[low:high], batch.links[low:high], batch.source[links], batch.target[links])
+        found = _by_pattern(part, windows[low:high], catalogue, window, step, subsets).ravel()
+        place = np.flatnonzero(found != 0)
+        places.append(place + low * len(catalogue))
+        counts.append(found[place])
+    place = np.concatenate(places)
+    shape = (len(batch.sizes), len(catalogue))
+    bounds = np.searchsorted(place, np.arange(shape[0] + 1) * shape[1])
+    return sparse.csr_array((np.concatenate(counts), place % shape[1], bounds), shape=shape)
+
+
+def _by_pattern(
+    batch: GraphBatch, windows: Ints, catalogue: Catalogue, window: int, step: int, subsets: Subsets
+) -> Ints:
+    """Counts of a batch small enough for a dense histogram, (graphs, patterns)."""
+    k, graphs = catalogue.k, len(batch.sizes)
+    band, run = _band(batch, window), (window - 1) * window
+    # A view, not a copy: row i holds the ``run`` numbers from place i on.
+    runs = np.ndarray((len(band) - run + 1, run), band.dtype, band, strides=2 * band.strides)
+    starts, lengths = _windows(batch.sizes, windows, window, step)
+    matrix = _mask_matrix(k, window, subsets) * np.float32(graphs)
+    matrix[0] = 1
+    keys = [np.zeros(0, dtype=np.int64)]
+    for length in range(k, window + 1):
+        chosen = starts[lengths == length]
+        if len(chosen):
+            number = comb(length, k) if subsets == "windows" else comb(length - 1, k - 1)
+            # Mask times number of graphs, plus graph: whole numbers, exact in float32.
+            keys.append((runs[chosen * window] @ matrix[:, :number]).ravel().astype(np.int64))
+    masks = len(catalogue.table)
+    by_mask = np.bincount(np.concatenate(keys), minlength=masks * graphs).reshape(masks, graphs)
+    return np.asarray((_pattern_of_mask(k, catalogue.kind) @ by_mask).T)
+
+
+def _band(batch: GraphBatch, window: int) -> npt.NDArray[np.float32]:
+    """A row of w numbers for each sentence of all graphs, laid end to end.
+
+    The number of its graph, and then, for the 1st to (w-1)th sentence after it, whether it links to it.
+    """
+    sentences = int(batch.sizes.sum())
+    band = np.zeros((sentences + window, window), dtype=np.float32)
+    band[:sentences, 0] = np.repeat(np.arange(len(batch.sizes)), batch.sizes)
+    sentence = batch.source + np.repeat(np.cumsum(batch.sizes) - batch.sizes, batch.links)
+    distance = batch.target - batch.source
+    flat = band.ravel()
+    # Links out of reach go to the last place, which no window reads.
+    flat[np.where(distance < window, sentence * window + distance, -1)] = 1
+    return flat
+
+
+def _windows(sizes: Ints, windows: Ints, window: int, step: int) -> tuple[Ints, Ints]:
+    """The first sentence, counted over all graphs, and the length of every window."""
+    nth = np.arange(windows.sum()) - np.repeat(np.cumsum(windows) - windows, windows)
+    starts = np.repeat(np.cumsum(sizes) - sizes, windows) + nth * step
+    return starts, np.minimum(window, np.repeat(sizes, windows) - nth * step)
 
 
 @cache
-def _subset_positions(k: int, window: int, subsets: Subsets) -> npt.NDArray[np.int64]:
+def _subset_positions(k: int, window: int, subsets: Subsets) -> Ints:
     """The k-subsets of a window, those with the smallest last sentence first.
 
     So the subsets of a shorter window are the beginning of this list.
@@ -78,68 +139,30 @@ def _subset_positions(k: int, window: int, subsets: Subsets) -> npt.NDArray[np.i
 
 @cache
 def _mask_matrix(k: int, window: int, subsets: Subsets) -> npt.NDArray[np.float32]:
-    """From the bits of a window's links, and the document's row, to the histogram key of each subset."""
+    """From the first w-1 rows of a window in the band to the mask of each subset; column 0 of the band has no part."""
     positions = _subset_positions(k, window, subsets)
-    place = {pair: row for row, pair in enumerate(pairs(window))}
-    matrix = np.zeros((len(place) + 1, len(positions)), dtype=np.float32)
-    for column, subset in enumerate(positions.tolist()):
-        for bit, (a, b) in enumerate(pairs(k)):
-            matrix[place[subset[a], subset[b]], column] = 2**bit
-    matrix[-1] = 2 ** len(pairs(k))
-    return matrix
+    matrix = np.zeros((window - 1, window, len(positions)), dtype=np.float32)
+    for bit, (a, b) in enumerate(pairs(k)):
+        first, second = positions[:, a], positions[:, b]
+        matrix[first, second - first, np.arange(len(positions))] = 2**bit
+    return matrix.reshape(-1, len(positions))
 
 
-def _band(graphs: Sequence[SentenceGraph], sizes: npt.NDArray[np.int64], window: int) -> npt.NDArray[np.float32]:
-    """``band[i, d]`` is 1 where sentence i of all sentences in a row links to sentence i + d + 1."""
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    band = np.zeros((int(offsets[-1]) + window, window - 1), dtype=np.float32)
-    source = [graph.source + offset for graph, offset in zip(graphs, offsets[:-1], strict=True)]
-    distance = [graph.target - graph.source for graph in graphs]
-    if source:
-        rows, columns = np.concatenate(source), np.concatenate(distance) - 1
-        near = columns < window - 1
-        band[rows[near], columns[near]] = 1
-    return band
+@cache
+def _pattern_of_mask(k: int, kind: PatternKind) -> sparse.csr_array:
+    """The catalogue's table as a matrix of ones, (patterns, masks)."""
+    table = get_catalogue(k, kind).table
+    masks = np.arange(len(table))
+    return sparse.csr_array((np.ones(len(table), dtype=np.int64), (table, masks)))
 
 
-def _windows(
-    sizes: npt.NDArray[np.int64], k: int, window: int, step: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Document, first sentence (counted over all documents) and length of every window."""
-    per_document = np.maximum(0, -(-(sizes - k + 1) // step))
-    documents = np.repeat(np.arange(len(sizes)), per_document)
-    nth = np.arange(len(documents)) - np.repeat(np.cumsum(per_document) - per_document, per_document)
-    local = nth * step
-    lengths = np.minimum(window, sizes[documents] - local)
-    return documents, local + (np.cumsum(sizes) - sizes)[documents], lengths
-
-
-def _chunks(documents: npt.NDArray[np.int64], codes: int, subsets: int) -> list[tuple[int, int]]:
-    """Runs of windows whose subsets and whose histogram are of bounded size."""
-    most_windows, most_documents = max(1, _MOST_SUBSETS // subsets), max(1, _MOST_KEYS // codes)
-    bounds, low = [], 0
-    while low < len(documents):
-        last_document = documents[low] + most_documents - 1
-        high = min(low + most_windows, int(np.searchsorted(documents, last_document, side="right")))
-        bounds.append((low, high))
+def _chunks(windows: Ints, k: int, subsets: int) -> Iterator[tuple[int, int]]:
+    """Runs of graphs whose subsets and whose histogram are of bounded size; one long document may be a run."""
+    most_windows, most_graphs = max(1, _MOST_SUBSETS // subsets), max(1, _MOST_KEYS >> len(pairs(k)))
+    before = np.concatenate([[0], np.cumsum(windows)])
+    low = 0
+    while low < len(windows):
+        fitting = int(np.searchsorted(before, before[low] + most_windows, side="right")) - 1
+        high = min(max(fitting, low + 1), low + most_graphs, len(windows))
+        yield low, high
         low = high
-    return bounds
-
-
-def _keys(
-    band: npt.NDArray[np.float32],
-    rows: npt.NDArray[np.int64],
-    starts: npt.NDArray[np.int64],
-    length: int,
-    k: int,
-    window: int,
-    subsets: Subsets,
-) -> npt.NDArray[np.int64]:
-    """Row times number of masks, plus mask: the key of every subset of windows that all have the same length."""
-    first, second = np.array(pairs(window)).T
-    bits = np.empty((len(starts), len(first) + 1), dtype=np.float32)
-    bits[:, :-1] = band.ravel()[starts[:, None] * (window - 1) + (first * (window - 1) + second - first - 1)]
-    bits[:, -1] = rows
-    number = comb(length, k) if subsets == "windows" else comb(length - 1, k - 1)
-    keys = bits @ _mask_matrix(k, window, subsets)[:, :number]
-    return keys.ravel().astype(np.int64)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +22,7 @@ from cohegraph.model.assessment import Assessment, notices
 from cohegraph.model.card import model_card
 from cohegraph.model.gcn import TrainedGCN
 from cohegraph.model.labels import as_labels, encode_labels, order_levels
-from cohegraph.model.persistence import TENSORS, StoredModel, read_model, write_model
+from cohegraph.model.persistence import ARRAYS, StoredModel, read_model, write_model
 from cohegraph.model.training import Labelled, train
 from cohegraph.presets import preset
 from cohegraph.settings import Settings
@@ -165,13 +165,8 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         folder = Path(folder)
         self.name_, self.note_ = name or folder.resolve().name, note
-        tensors = (
-            self.gcn_.w0,
-            self.gcn_.w1,
-            self.gcn_.pattern_sums,
-            self.gcn_.pattern_degrees,
-            torch.from_numpy(self.pattern_frequency_),
-        )
+        gcn = self.gcn_
+        arrays = (gcn.w0, gcn.w1, gcn.pattern_sums, gcn.pattern_degrees, self.pattern_frequency_)
         about = {
             "name": self.name_,
             "note": self.note_,
@@ -183,7 +178,7 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "training": self.training_,
             "settings": self.resolved_settings.to_dict(),
         }
-        write_model(folder, StoredModel(dict(zip(TENSORS, tensors, strict=True)), about), model_card(about))
+        write_model(folder, StoredModel(dict(zip(ARRAYS, arrays, strict=True)), about), model_card(about))
 
     @classmethod
     def load(
@@ -220,9 +215,9 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model.note_ = str(about["note"])
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFileError(f"The model in {folder} is damaged: {error}.") from None
-        *gcn, frequency = (stored.tensors[name] for name in TENSORS)
+        *gcn, frequency = (stored.arrays[name] for name in ARRAYS)
         model.gcn_ = TrainedGCN(*gcn)
-        model.pattern_frequency_ = frequency.numpy()
+        model.pattern_frequency_ = frequency
         model._check_shapes(folder)
         return model
 
@@ -263,13 +258,8 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return features
 
     def _probabilities(self, features: Features) -> npt.NDArray[np.float64]:
-        """One document at a time: a product of matrices may round differently in other company."""
-        weights = self._weights(features.counts)
-        probabilities = np.zeros((len(features), len(self.classes_)))
-        for row in range(len(features)):
-            logits = self.gcn_.logits(weights[[row]], features.vectors[[row]])
-            probabilities[row] = torch.softmax(logits.double(), dim=1).numpy()
-        return probabilities
+        logits = self.gcn_.logits(self._weights(features.counts), features.vectors)
+        return np.asarray(softmax(logits.astype(np.float64), axis=1))
 
     def _weights(self, counts: sparse.csr_array) -> sparse.csr_array:
         options = self.resolved_settings.corpus_graph
@@ -289,8 +279,8 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "pattern_sums": (patterns, hidden),
             "pattern_degrees": (patterns,),
         }
-        wrong = [name for name, shape in expected.items() if tuple(getattr(gcn, name).shape) != shape]
-        if gcn.w0.dim() != 2 or gcn.w0.shape[1] != hidden or len(self.pattern_frequency_) != patterns or wrong:
+        wrong = [name for name, shape in expected.items() if getattr(gcn, name).shape != shape]
+        if gcn.w0.ndim != 2 or gcn.w0.shape[1] != hidden or len(self.pattern_frequency_) != patterns or wrong:
             raise DamagedFileError(f"The weights in {folder} do not fit its settings: the model is damaged.")
 
 

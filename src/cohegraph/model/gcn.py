@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -27,43 +28,53 @@ from torch import Tensor, nn
 from cohegraph.graph.corpus_graph import CorpusGraph
 
 Init = Literal["glorot", "normal"]
+Floats = npt.NDArray[np.floating]
+Ints = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
 class TrainedGCN:
-    """All that scoring a new document needs of the network and of the corpus graph.
+    """All that scoring a new document needs of the network and of the corpus graph, as arrays of one type.
 
     Shapes: ``w0`` (dimensions, hidden), ``w1`` (hidden, classes), ``pattern_sums`` (patterns, hidden), which is
     B^T (Z / sqrt(d)) over the training documents, and ``pattern_degrees`` (patterns,).
     """
 
-    w0: Tensor
-    w1: Tensor
-    pattern_sums: Tensor
-    pattern_degrees: Tensor
+    w0: Floats
+    w1: Floats
+    pattern_sums: Floats
+    pattern_degrees: Floats
 
-    def logits(self, weights: sparse.csr_array, vectors: npt.NDArray[np.floating]) -> Tensor:
-        """Algorithm 3 in closed form: each document as if added alone to the training graph.
-
-        Adding a document t changes only the degrees and sums of the patterns it contains, so nothing else of the
-        training graph is looked at, and the cost does not depend on how many training documents there were.
+    def logits(self, weights: sparse.csr_array, vectors: Floats) -> Floats:
+        """Logits of new documents, each by itself: a product of matrices may round differently in other company.
 
         Args:
             weights: tf-idf weights of the new documents, (new, patterns).
             vectors: Vectors of the new documents, (new, dimensions).
         """
         dtype = self.w0.dtype
-        row = torch.from_numpy(np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr)))
-        pattern = torch.from_numpy(weights.indices.astype(np.int64))
-        weight = torch.from_numpy(weights.data).to(dtype)
-        z = torch.from_numpy(np.asarray(vectors)).to(dtype) @ self.w0
-        degree = torch.ones(weights.shape[0], dtype=dtype).index_add_(0, row, weight)
-        pattern_degree = self.pattern_degrees[pattern] + weight
-        sums = self.pattern_sums[pattern] + (weight / degree[row].sqrt())[:, None] * z[row]
-        hidden = torch.relu(sums / pattern_degree.sqrt()[:, None])
-        share = weight / (pattern_degree * degree[row]).sqrt()
-        from_document = torch.relu(z / degree[:, None]) / degree[:, None]
-        return from_document.index_add_(0, row, share[:, None] * hidden) @ self.w1
+        data, inputs = weights.data.astype(dtype), vectors.astype(dtype, copy=False)
+        logits = np.zeros((len(inputs), self.w1.shape[1]), dtype=dtype)
+        for row, (low, high) in enumerate(pairwise(weights.indptr.tolist())):
+            logits[row] = self._logits_of_one(weights.indices[low:high], data[low:high], inputs[row])
+        return logits
+
+    def _logits_of_one(self, patterns: Ints, b: Floats, x: Floats) -> Floats:
+        """Algorithm 3 in closed form: one document as if added to the training graph, with weights b to its patterns.
+
+        Adding it changes only the degrees and sums of the patterns it contains, so nothing else of the training graph
+        is looked at, and the cost does not depend on how many training documents there were.
+        """
+        z = x @ self.w0
+        degree = 1 + b.sum()
+        root = np.sqrt(degree)
+        hidden = np.multiply.outer(b / root, z)
+        hidden += self.pattern_sums[patterns]
+        np.maximum(hidden, 0, out=hidden)
+        # A pattern's state is divided by the root of its degree, and so is its edge: one division does both.
+        share = b / ((self.pattern_degrees[patterns] + b) * root)
+        state: Floats = share @ hidden + np.maximum(z, 0) / (degree * degree)
+        return state @ self.w1
 
 
 class TrainingGraph:
@@ -120,8 +131,8 @@ class GCN(nn.Module):
     @torch.no_grad()
     def trained(self, vectors: Tensor, graph: TrainingGraph) -> TrainedGCN:
         """What scoring needs, at the present weights."""
-        w0, w1 = self.w0.detach().clone(), self.w1.detach().clone()
-        return TrainedGCN(w0, w1, graph.to_patterns(vectors @ w0), graph.pattern_degrees)
+        tensors = (self.w0, self.w1, graph.to_patterns(vectors @ self.w0), graph.pattern_degrees)
+        return TrainedGCN(*(tensor.detach().numpy().copy() for tensor in tensors))
 
 
 class _SparseProduct(torch.autograd.Function):

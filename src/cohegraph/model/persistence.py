@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError
-from safetensors.torch import load as load_safetensors
-from safetensors.torch import save as save_safetensors
+from safetensors.numpy import load as load_safetensors
+from safetensors.numpy import save as save_safetensors
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.files import new_folder
@@ -21,16 +22,16 @@ from cohegraph.text.packaged import sha256_of
 
 FORMAT = 1
 WEIGHTS, ABOUT, CARD = "model.safetensors", "model.json", "README.md"
-TENSORS = ("w0", "w1", "pattern_sums", "pattern_degrees", "pattern_frequency")
+ARRAYS = ("w0", "w1", "pattern_sums", "pattern_degrees", "pattern_frequency")
 
 _MOST_JSON_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """What a model folder holds: the tensors by name, and the values of the JSON file."""
+    """What a model folder holds: the arrays by name, and the values of the JSON file."""
 
-    tensors: dict[str, torch.Tensor]
+    arrays: dict[str, npt.NDArray[Any]]
     about: dict[str, Any]
 
 
@@ -45,12 +46,12 @@ def write_model(folder: Path, model: StoredModel, card: str) -> None:
     check_target(folder)
     try:
         with new_folder(folder) as work:
-            tensors = {name: tensor.contiguous() for name, tensor in model.tensors.items()}
-            (work / WEIGHTS).write_bytes(save_safetensors(tensors))
+            arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays.items()}
+            (work / WEIGHTS).write_bytes(save_safetensors(arrays))
             weights = {
                 "bytes": (work / WEIGHTS).stat().st_size,
                 "sha256": sha256_of(work / WEIGHTS),
-                "shapes": {name: list(tensor.shape) for name, tensor in model.tensors.items()},
+                "shapes": {name: list(array.shape) for name, array in arrays.items()},
             }
             about = {"format": FORMAT, **model.about, "weights": weights}
             (work / ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
@@ -83,15 +84,15 @@ def read_model(folder: Path) -> StoredModel:
             f"{file} is not the file that was saved with this model (its SHA-256 differs): copy it again."
         )
     try:
-        tensors = load_safetensors(file.read_bytes())
+        arrays = load_safetensors(file.read_bytes())
     except (SafetensorError, OSError) as error:
         raise DamagedFileError(f"{file} is not a safetensors file ({error}): the model is damaged.") from None
-    found = {name: list(tensor.shape) for name, tensor in tensors.items()}
-    if found != shapes or set(found) != set(TENSORS):
-        raise DamagedFileError(f"{file} does not hold the tensors that {ABOUT} names: the model is damaged.")
-    if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
+    found = {name: list(array.shape) for name, array in arrays.items()}
+    if found != shapes or set(found) != set(ARRAYS):
+        raise DamagedFileError(f"{file} does not hold the arrays that {ABOUT} names: the model is damaged.")
+    if not all(np.isfinite(array).all() for array in arrays.values()):
         raise DamagedFileError(f"{file} holds numbers that are not finite: the model is damaged.")
-    return StoredModel(tensors, about)
+    return StoredModel(arrays, about)
 
 
 def _read_about(folder: Path) -> dict[str, Any]:

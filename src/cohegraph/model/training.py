@@ -106,9 +106,8 @@ def train(
 def evaluate(gcn: TrainedGCN, documents: Labelled) -> tuple[float, float]:
     """Accuracy and mean cross-entropy on documents outside the graph."""
     logits = gcn.logits(documents.weights, documents.vectors)
-    classes = torch.from_numpy(documents.classes)
-    accuracy = (logits.argmax(dim=1) == classes).double().mean().item()
-    return accuracy, cross_entropy(logits, classes).item()
+    accuracy = float((logits.argmax(axis=1) == documents.classes).mean())
+    return accuracy, cross_entropy(torch.from_numpy(logits), torch.from_numpy(documents.classes)).item()
 
 
 def _class_weights(

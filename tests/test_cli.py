@@ -1,0 +1,248 @@
+"""The command, as a person or a program uses it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cohegraph.cli import main
+from cohegraph.corpora.starter import CORPUS, MODEL
+from cohegraph.version import __version__
+
+TEXT = "The keeper opens the hive. The bees leave the hive. The hive is old. Old hives hold honey. Honey is sweet."
+FAST = ["--set", "training.epochs=5", "--set", "training.hidden=4"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process: exit code, standard output, standard error."""
+
+    def command(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["cohegraph", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = 0
+        try:
+            main()
+        except SystemExit as exit_:
+            code = exit_.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command
+
+
+@pytest.fixture
+def one_sentence(run):
+    """Run something that must fail: exit code 2, one sentence, no traceback."""
+
+    def command(*arguments, stdin=b""):
+        code, out, err = run(*arguments, stdin=stdin)
+        assert code == 2
+        assert "Traceback" not in err + out
+        assert err.startswith("cohegraph: ")
+        assert len(err.strip().splitlines()) == 1
+        return err
+
+    return command
+
+
+@pytest.fixture
+def text_file(tmp_path):
+    file = tmp_path / "text.txt"
+    file.write_text(TEXT, "utf-8")
+    return file
+
+
+@pytest.fixture
+def small_corpus(tmp_path, starter):
+    file = tmp_path / "corpus.jsonl"
+    rows = [{"text": one.text, "label": one.level, "topic": one.topic} for one in starter[:18]]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return file
+
+
+def test_version_and_help(run):
+    assert run("--version")[1] == f"cohegraph {__version__}\n"
+    code, out, _ = run("--help")
+    assert code == 0
+    for command in ("assess", "train", "demo", "doctor"):
+        assert command in out
+        assert run(command, "--help")[0] == 0
+
+
+def test_assess_prints_a_table_and_names_the_model(run, shipped, text_file):
+    code, out, _ = run("assess", text_file)
+    assert code == 0
+    assert "text.txt" in out
+    assert "low medium high" in " ".join(out.split())
+    assert "Model: starter." in out
+    assert "by construction" in " ".join(out.split())
+
+
+def test_assess_as_json(run, shipped, text_file):
+    code, out, _ = run("assess", text_file, "-", "--json", stdin=TEXT.encode())
+    first, second = map(json.loads, out.splitlines())
+    assert code == 0
+    assert first["document"] == str(text_file)
+    assert first["model"] == "starter"
+    assert first["level"] in ("low", "medium", "high")
+    assert list(first["probabilities"]) == ["low", "medium", "high"]
+    assert first["counts"]["sentences"] == 5
+    assert {"cut_tokens", "dropped_sentences", "unknown_nouns", "unseen_subgraphs"} <= set(first["counts"])
+    assert {**second, "document": ""} == {**first, "document": ""}
+
+
+def test_assess_reads_folders_tables_and_the_pipe(run, shipped, tmp_path, small_corpus, text_file):
+    code, out, _ = run("assess", small_corpus, "--json")
+    assert code == 0
+    assert json.loads(out.splitlines()[17])["document"] == f"{small_corpus}:18"
+    assert len(run("assess", tmp_path, "--json")[1].splitlines()) == 1
+    assert json.loads(run("assess", "--json", stdin=TEXT.encode())[1])["document"] == "standard input"
+
+
+def test_what_cannot_be_read_does_not_keep_the_rest_from_being_assessed(run, shipped, tmp_path, text_file):
+    (tmp_path / "empty.txt").write_text(" \n")
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    bad = [tmp_path / name for name in ("empty.txt", "image.png", "latin.txt", "absent.txt")]
+    code, out, err = run("assess", *bad, text_file, "--json")
+    results = [json.loads(line) for line in out.splitlines()]
+    assert code == 2
+    assert [("error" in result) for result in results] == [True] * 4 + [False]
+    for words in ("has no text", "binary file", "not UTF-8", "There is no file"):
+        assert words in err
+    assert "Traceback" not in err
+
+
+ODD_TEXTS = {
+    "one sentence": "Hello there.",
+    "no noun": "It was. They went. She did. He may. We must.",
+    "only emoji": "😀 🎉 🐕",
+    "another language": "Der Hund schläft im Garten. Die Katze jagt Mäuse. Abends regnet es. Morgen scheint die Sonne.",
+    "markup": "<script>alert('x')</script> [bold]not markup[/bold]",
+}
+
+
+@pytest.mark.parametrize("name", ODD_TEXTS)
+def test_odd_texts_have_a_defined_result(run, shipped, name):
+    code, out, _ = run("assess", "-", "--json", stdin=ODD_TEXTS[name].encode())
+    result = json.loads(out)
+    assert code == 0
+    assert sum(result["probabilities"].values()) == pytest.approx(1)
+    expected = {"one sentence": "Fewer than 5", "only emoji": "Fewer than 5", "no noun": "no noun"}
+    if name in expected:
+        assert any(expected[name] in notice for notice in result["notices"])
+
+
+def test_a_foreign_text_is_suspected(run, shipped):
+    text = "Kissa istuu ikkunalaudalla. Talonmies korjaa polkupyörää. Sateenvarjo unohtui bussiin. Leipuri nukkuu jo."
+    result = json.loads(run("assess", "-", "--json", stdin=text.encode())[1])
+    assert any("is the text English?" in notice for notice in result["notices"])
+
+
+def test_bad_calls_of_assess(one_sentence, shipped, tmp_path, small_corpus, text_file):
+    assert "no model folder" in one_sentence("assess", text_file, "--model", tmp_path / "absent")
+    assert "no column 'body'" in one_sentence("assess", small_corpus, "--text-column", "body")
+    assert "no text to assess" in one_sentence("assess", "-", stdin=b"")
+    assert "not UTF-8" in one_sentence("assess", "-", stdin=b"\xff\xfe")
+    broken = tmp_path / "model"
+    shutil.copytree(MODEL, broken)
+    (broken / "model.safetensors").write_bytes(b"x")
+    assert "1 bytes instead of" in one_sentence("assess", text_file, "--model", broken)
+
+
+def test_train_then_assess(run, shipped, tmp_path, small_corpus, text_file):
+    out_folder = tmp_path / "models" / "mine"
+    code, out, err = run(
+        "train", small_corpus, "--out", out_folder, "--group-column", "topic", "--folds", "2", *FAST
+    )  # fmt: skip
+    assert code == 0, err
+    assert "Accuracy in 2-fold cross-validation" in out
+    assert "Cross-validation over 2 folds, groups kept together" in (out_folder / "README.md").read_text()
+    code, out, _ = run("assess", text_file, "--model", out_folder, "--json")
+    assert code == 0
+    assert json.loads(out)["model"] == "mine"
+
+
+def test_train_on_the_starter_corpus_by_its_columns(run, shipped, tmp_path):
+    code, _, err = run(
+        "train", CORPUS, "--label-column", "level", "--levels", "low,medium,high", "--out", tmp_path / "m",
+        "--folds", 0, *FAST,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "90 documents: 30 high, 30 low, 30 medium." in err
+
+
+def write_csv(tmp_path, rows):
+    file = tmp_path / "c.csv"
+    file.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows), "utf-8")
+    return file
+
+
+def test_bad_calls_of_train(one_sentence, tmp_path, small_corpus):
+    out = ["--out", tmp_path / "m"]
+    assert "There is no file" in one_sentence("train", tmp_path / "absent.csv", *out)
+    assert "no column 'grade'" in one_sentence("train", small_corpus, "--label-column", "grade", *out)
+    assert "same label 'low'" in one_sentence("train", write_csv(tmp_path, [("a", "low"), ("b", "low")]), *out)
+    few = write_csv(tmp_path, [("a", "low"), ("b", "low"), ("c", "high"), ("d", "high")])
+    assert "fewer than the 5 folds" in one_sentence("train", few, *out)
+    assert "2 folds or more" in one_sentence("train", few, "--folds", 1, *out)
+    missing = write_csv(tmp_path, [("a", "low"), ("b", "")])
+    assert "have no label (row 2)" in one_sentence("train", missing, *out)
+    assert "no setting 'k'" in one_sentence("train", small_corpus, "--set", "k=5", *out)
+    assert "no preset" in one_sentence("train", small_corpus, "--preset", "best", *out)
+    assert "not the labels" in one_sentence("train", small_corpus, "--levels", "a,b", *out)
+    assert "groups, fewer" in one_sentence("train", small_corpus, "--group-column", "label", *out)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years")
+    assert "not a model" in one_sentence("train", small_corpus, "--out", tmp_path / "thesis")
+    assert not (tmp_path / "m").exists()
+
+
+def test_missing_vectors_are_said(one_sentence, tmp_path, small_corpus):
+    error = one_sentence("train", small_corpus, "--out", tmp_path / "m", "--stack", "base")
+    assert "no word vectors 'glove.840B.300d.txt'" in error
+
+
+def test_doctor(run, shipped, monkeypatch):
+    code, out, _ = run("doctor")
+    assert code == 0
+    assert out.count("SHA-256 verified") == 3
+    monkeypatch.setattr("cohegraph.cli.doctor.STARTER_MODEL", MODEL / "absent")
+    code, out, _ = run("doctor")
+    assert code == 2
+    assert "missing or damaged" in out
+
+
+def test_demo(run, shipped, tmp_path):
+    code, out, _ = run("demo", "--out", tmp_path / "m")
+    assert code == 0
+    assert "of 18 held-out texts" in out
+    right = int(out.split(" of 18 held-out")[0].split()[-1])
+    assert right >= 12
+    assert (tmp_path / "m" / "model.safetensors").is_file()
+
+
+def test_ctrl_c_during_training_leaves_nothing(tmp_path, small_corpus, shipped):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cohegraph.cli", "train", str(small_corpus), "--out", str(tmp_path / "m"),
+         "--folds", "0", "--set", "training.epochs=10000000", "--threads", "1"],
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    assert "18 documents" in process.stderr.readline()
+    time.sleep(6)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    error = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "Interrupted: nothing was written" in error
+    assert "Traceback" not in error
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus.jsonl"]
