@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,14 @@ def test_changes_are_read_from_text():
     assert parse_change("training.clip=null") == ("training.clip", None)
     with pytest.raises(CohegraphError, match="NAME=VALUE"):
         parse_change("subgraphs.k")
+
+
+def test_the_documentation_names_every_setting_and_preset():
+    page = (Path(__file__).parents[1] / "docs" / "settings.md").read_text("utf-8")
+    for name, value in preset().flat().items():
+        assert (
+            f"| `{name}` | `{'null' if value is None else str(value).lower() if value in (True, False) else value}` |"
+            in page
+        )
+    for name in PRESETS:
+        assert f"| `{name}` |" in page

@@ -149,7 +149,7 @@ class Featurizer:
     def link(self, texts: Sequence[str], *, reach: int | None = None) -> Iterator[LinkedDocument]:
         """The sentence graph of every text; ``reach`` as in `build_sentence_graph`."""
         for document in self.parser.parse(texts):
-            yield self._link(document, reach)
+            yield self.link_document(document, reach=reach)
 
     def _features(self, texts: Sequence[str]) -> Features:
         subgraphs = self.settings.subgraphs
@@ -168,7 +168,8 @@ class Featurizer:
         tallies[:, 7], tallies[:, 8] = encoded.tokens, encoded.cut
         return Features(counts, encoded.vectors, tallies, self.identities)
 
-    def _link(self, document: Document, reach: int | None) -> LinkedDocument:
+    def link_document(self, document: Document, *, reach: int | None = None) -> LinkedDocument:
+        """The sentence graph of a parsed document."""
         links = self.settings.links
         kept = tuple(i for i, sentence in enumerate(document.sentences) if sentence.words >= links.min_words)
         nouns = [

@@ -42,21 +42,23 @@ class EncoderSettings(_Group):
 class LinkSettings(_Group):
     """Step 2, Algorithm 1: when two sentences link."""
 
-    delta: float = Field(0.65, gt=0, le=1, description="The cosine that two nouns must exceed.")
+    delta: float = Field(
+        0.8, gt=0, le=1, description="The cosine that two nouns must exceed; it belongs to the vectors."
+    )
     inclusive: bool = Field(False, description="A cosine equal to delta links too.")
     spelling: float | None = Field(None, gt=0, le=1, description="Character BLEU that links two nouns as well.")
-    noun_form: Literal["text", "lemma"] = "text"
-    proper_nouns: bool = True
+    noun_form: Literal["text", "lemma"] = Field("text", description="Nouns are compared as written, or as lemmas.")
+    proper_nouns: bool = Field(True, description="Names count as nouns.")
     min_words: int = Field(0, ge=0, description="Sentences with fewer words are left out of the graph.")
 
 
 class SubgraphSettings(_Group):
     """Step 3, Algorithm 2: which subgraphs are counted, and as what."""
 
-    k: int = Field(4, ge=3, le=6)
-    window: int = Field(8, ge=3, le=24)
-    patterns: Literal["isomorphic", "ordered"] = "isomorphic"
-    subsets: Literal["windows", "all"] = "windows"
+    k: int = Field(4, ge=3, le=6, description="Sentences in a subgraph, 3 to 6.")
+    window: int = Field(8, ge=3, le=20, description="Sentences in a window (w), k to 20.")
+    patterns: Literal["isomorphic", "ordered"] = Field("isomorphic", description="Whether the sentences' order counts.")
+    subsets: Literal["windows", "all"] = Field("windows", description="Algorithm 2's windows, or all subsets in reach.")
 
     @model_validator(mode="after")
     def _window_holds_a_subgraph(self) -> SubgraphSettings:
@@ -76,18 +78,18 @@ class CorpusGraphSettings(_Group):
 class TrainingSettings(_Group):
     """Step 6, Equations 4 to 7: the network and how it learns."""
 
-    hidden: int = Field(240, ge=1)
-    dropout: Share = 0.5
-    input_dropout: Share = 0.0
-    init: Literal["glorot", "normal"] = "glorot"
-    epochs: int = Field(160, ge=1)
-    learning_rate: float = Field(0.01, gt=0)
-    weight_decay: float = Field(0.0, ge=0)
+    hidden: int = Field(240, ge=1, description="Hidden units.")
+    dropout: Share = Field(0.5, description="Share of hidden units left out in a step.")
+    input_dropout: Share = Field(0.0, description="Share of the document vectors' numbers left out in a step.")
+    init: Literal["glorot", "normal"] = Field("glorot", description="Weights at the start.")
+    epochs: int = Field(160, ge=1, description="Steps over all training documents.")
+    learning_rate: float = Field(0.01, gt=0, description="Adam's.")
+    weight_decay: float = Field(0.0, ge=0, description="Adam's L2 penalty.")
     clip: float | None = Field(None, gt=0, description="Largest norm of the gradient.")
-    class_weights: Literal["none", "balanced"] = "none"
+    class_weights: Literal["none", "balanced"] = Field("none", description="Weigh rare levels more.")
     dev_share: Share = Field(0.0, description="Share of the training documents held out to choose the epoch.")
     patience: int | None = Field(None, ge=1, description="Stop after so many epochs without a better one on dev.")
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, description="Of the first weights, dropout and the dev split.")
 
 
 class Settings(_Group):

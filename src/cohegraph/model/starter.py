@@ -13,7 +13,7 @@ from cohegraph.presets import preset
 
 NAME = "starter"
 NOTE = (
-    "It learnt from 90 short texts written for this project, whose levels are by construction (connected, drifting, "
+    "It learnt from short texts written for this project, whose levels are by construction (connected, drifting, "
     "disjointed) and were given by no rater: good for a first look, not for a verdict that matters."
 )
 _FOLDS = 5
