@@ -157,15 +157,8 @@ class Featurizer:
         batch = GraphBatch.of([one.graph for one in linked])
         counts = count_patterns(batch, self.catalogue, subgraphs.window, subgraphs.subsets)
         encoded = self.encoder.encode(texts)
-        tallies = np.zeros((len(texts), len(TALLIES)), dtype=np.int64)
-        for row, (one, subsets) in enumerate(zip(linked, counts.sum(axis=1), strict=True)):
-            sentences = one.document.sentences
-            words = sum(sentence.words for sentence in sentences)
-            dropped = len(sentences) - len(one.kept)
-            tallies[row, :7] = (
-                len(sentences), dropped, words, len(one.nouns), one.unknown_nouns, len(one.graph), subsets
-            )  # fmt: skip
-        tallies[:, 7], tallies[:, 8] = encoded.tokens, encoded.cut
+        rows = zip(linked, counts.sum(axis=1), encoded.tokens, encoded.cut, strict=True)
+        tallies = np.array([_tallies(*row) for row in rows], dtype=np.int64).reshape(-1, len(TALLIES))
         return Features(counts, encoded.vectors, tallies, self.identities)
 
     def link_document(self, document: Document, *, reach: int | None = None) -> LinkedDocument:
@@ -196,6 +189,22 @@ class Featurizer:
         )
         unknown = sum(row < 0 for row in rows)
         return LinkedDocument(document, graph, kept, tuple(noun for _, noun in nouns), unknown)
+
+
+def _tallies(linked: LinkedDocument, subgraphs: int, tokens: int, cut_tokens: int) -> tuple[int, ...]:
+    """The figures named in TALLIES, in their order."""
+    sentences = linked.document.sentences
+    return (
+        len(sentences),
+        len(sentences) - len(linked.kept),
+        sum(sentence.words for sentence in sentences),
+        len(linked.nouns),
+        linked.unknown_nouns,
+        len(linked.graph),
+        subgraphs,
+        tokens,
+        cut_tokens,
+    )
 
 
 # Pretrained parts are large and never change, so models in one process share them.
