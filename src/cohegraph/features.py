@@ -143,7 +143,7 @@ class Featurizer:
         """The features of texts, in their order."""
         starts = range(0, len(texts), _DOCUMENTS_AT_ONCE)
         batches = (self._features(texts[start : start + _DOCUMENTS_AT_ONCE]) for start in starts)
-        parts = list(track(batches, "reading documents", len(starts), show=show_progress))
+        parts = list(track(batches, "reading documents", len(texts), size=len, show=show_progress))
         return Features.concatenate(parts or [self._features([])])
 
     def link(self, texts: Sequence[str], *, reach: int | None = None) -> Iterator[LinkedDocument]:
@@ -172,7 +172,8 @@ class Featurizer:
             if links.proper_nouns or noun.tag == "NOUN"
         ]
         forms = [noun.lemma if links.noun_form == "lemma" else noun.text for _, noun in nouns]
-        rows = [self.word_vectors.row(form) for form in forms]
+        vectors = self.word_vectors
+        rows = [vectors.row(form) for form in forms]
         # A word with a vector is its row; one without is its spelling, so that a repetition is found again.
         keys = [row if row >= 0 else form.lower() for row, form in zip(rows, forms, strict=True)]
         number = {key: index for index, key in enumerate(dict.fromkeys(keys))}
@@ -181,7 +182,7 @@ class Featurizer:
             size=len(kept),
             sentence=np.array([node for node, _ in nouns], dtype=np.int64),
             word=np.array([number[key] for key in keys], dtype=np.int64),
-            vectors=self.word_vectors.unit([key if isinstance(key, int) else -1 for key in number]),
+            vectors=vectors.unit([key if isinstance(key, int) else -1 for key in number]),
             words=[spelled[key] for key in number],
         )
         graph = build_sentence_graph(

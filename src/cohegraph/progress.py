@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from rich.console import Console
@@ -30,8 +30,10 @@ def track_bytes(title: str) -> Progress:
     return _progress(SpinnerColumn(), TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
 
 
-def track(items: Iterable[T], title: str, total: int, *, show: bool = True) -> Iterator[T]:
-    """The items, with a bar and the time left."""
+def track(
+    items: Iterable[T], title: str, total: int, *, size: Callable[[T], int] = lambda _: 1, show: bool = True
+) -> Iterator[T]:
+    """The items, with a bar and the time left; ``size`` says how much of the total an item is."""
     if not show:
         yield from items
         return
@@ -40,4 +42,4 @@ def track(items: Iterable[T], title: str, total: int, *, show: bool = True) -> I
         task = progress.add_task("", total=total)
         for item in items:
             yield item
-            progress.advance(task)
+            progress.advance(task, size(item))
