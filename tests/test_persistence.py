@@ -85,6 +85,13 @@ DAMAGES = {
     "other settings": (lambda f: changed(f, settings={"training": {"hidden": 5}}), "do not fit its settings"),
     "other classes": (lambda f: changed(f, classes=["low", "high", "odd"]), "not the labels"),
     "classes that are none": (lambda f: changed(f, classes=7, levels=7), "damaged"),
+    "classes as one word": (lambda f: changed(f, classes="ab", levels=["a", "b"]), "damaged"),
+    "endless documents": (lambda f: changed(f, documents=float("inf")), "damaged"),
+    "no documents": (lambda f: changed(f, documents=0), "damaged"),
+    "too few documents": (lambda f: changed(f, documents=1), "fewer documents"),
+    "true documents": (lambda f: changed(f, documents=True), "damaged"),
+    "parts that are none": (lambda f: changed(f, parts=[]), "damaged"),
+    "endless weights": (lambda f: changed(f, weights={"bytes": float("inf")}), "does not describe"),
     "a tensor too few": (lambda f: rewritten_weights(f, lambda t: t.pop("w1")), "does not hold the arrays"),
     "a tensor too many": (
         lambda f: rewritten_weights(f, lambda t: t.update(x=torch.zeros(1))),

@@ -84,7 +84,9 @@ def test_a_long_text_is_read_in_pieces_without_losing_a_character(parser, monkey
     document = parse(parser, text)
     assert len(document.sentences) == 60
     assert all(text[s.start : s.end] == s.text for s in document.sentences)
-    assert "".join(piece for piece, _ in spacy_parser._pieces("x" * 1001)) == "x" * 1001
+    assert "".join(piece.text for piece in spacy_parser._pieces("x" * 1001)) == "x" * 1001
+    assert len(parse(parser, "x" * 1001).sentences) == 1
+    assert len(parse(parser, "dog " * 300 + "barks.").sentences) < 5
 
 
 def test_marks_and_emoji_are_no_nouns(parser):

@@ -44,13 +44,14 @@ class Features:
     """All that learning needs of N documents, and what a result reports of them.
 
     Shapes: ``counts`` (N, patterns), ``vectors`` (N, dimensions), ``tallies`` (N, len(TALLIES)). ``parts`` names the
-    pretrained parts they come from.
+    pretrained parts and ``settings`` the settings they come from; neither is known of features made otherwise.
     """
 
     counts: sparse.csr_array
     vectors: npt.NDArray[np.float32]
     tallies: npt.NDArray[np.int64]
     parts: dict[str, str] = field(default_factory=dict)
+    settings: Settings | None = None
 
     @property
     def shape(self) -> tuple[int]:
@@ -64,7 +65,7 @@ class Features:
         """The features of some documents: a slice, a mask or numbers."""
         index = np.arange(len(self))[chosen[0] if isinstance(chosen, tuple) else chosen]
         rows = np.atleast_1d(index)
-        return Features(self.counts[rows], self.vectors[rows], self.tallies[rows], self.parts)
+        return Features(self.counts[rows], self.vectors[rows], self.tallies[rows], self.parts, self.settings)
 
     def tally(self, name: str) -> npt.NDArray[np.int64]:
         """One of TALLIES, for every document."""
@@ -78,6 +79,7 @@ class Features:
             np.concatenate([part.vectors for part in parts]),
             np.concatenate([part.tallies for part in parts]),
             parts[0].parts,
+            parts[0].settings,
         )
 
 
@@ -159,7 +161,7 @@ class Featurizer:
         encoded = self.encoder.encode(texts)
         rows = zip(linked, counts.sum(axis=1), encoded.tokens, encoded.cut, strict=True)
         tallies = np.array([_tallies(*row) for row in rows], dtype=np.int64).reshape(-1, len(TALLIES))
-        return Features(counts, encoded.vectors, tallies, self.identities)
+        return Features(counts, encoded.vectors, tallies, self.identities, self.settings)
 
     def link_document(self, document: Document, *, reach: int | None = None) -> LinkedDocument:
         """The sentence graph of a parsed document."""

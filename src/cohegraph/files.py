@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_MOVES = 20
+
 
 def cache_folder() -> Path:
     """Where this user keeps what can be computed again; `COHEGRAPH_CACHE` names another place."""
@@ -56,12 +58,19 @@ def _beside(folder: Path) -> Path:
 
 
 def _move_into_place(new: Path, folder: Path) -> None:
-    old = _beside(folder)
-    try:
-        if folder.exists():
-            folder.rename(old)
-        new.rename(folder)
-    finally:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
+    for attempt in range(_MOVES):
+        old = _beside(folder)
+        try:
+            if folder.exists():
+                folder.rename(old)
+            new.rename(folder)
+        except OSError:
+            # Another process has put its folder there in between.
+            if attempt == _MOVES - 1:
+                raise
+        else:
+            return
+        finally:
+            if old.exists() and not folder.exists():
+                old.rename(folder)
+            shutil.rmtree(old, ignore_errors=True)

@@ -83,13 +83,13 @@ class TrainingSettings(_Group):
     input_dropout: Share = Field(0.0, description="Share of the document vectors' numbers left out in a step.")
     init: Literal["glorot", "normal"] = Field("glorot", description="Weights at the start.")
     epochs: int = Field(160, ge=1, description="Steps over all training documents.")
-    learning_rate: float = Field(0.01, gt=0, description="Adam's.")
+    learning_rate: float = Field(0.01, gt=0, le=100, description="Adam's.")
     weight_decay: float = Field(0.0, ge=0, description="Adam's L2 penalty.")
     clip: float | None = Field(None, gt=0, description="Largest norm of the gradient.")
     class_weights: Literal["none", "balanced"] = Field("none", description="Weigh rare levels more.")
     dev_share: Share = Field(0.0, description="Share of the training documents held out to choose the epoch.")
     patience: int | None = Field(None, ge=1, description="Stop after so many epochs without a better one on dev.")
-    seed: int = Field(0, ge=0, description="Of the first weights, dropout and the dev split.")
+    seed: int = Field(0, ge=0, lt=2**32, description="Of the first weights, dropout and the dev split.")
 
 
 class Settings(_Group):
@@ -130,9 +130,18 @@ class Settings(_Group):
             group[last] = value
         return Settings.from_dict(values)
 
+    def of_features(self, *, places: bool = True) -> dict[str, Any]:
+        """All that shapes the features of a document; without ``places``, leave out where parts are found."""
+        chosen = {name: value for name, value in self.flat().items() if name.split(".")[0] in _OF_FEATURES}
+        return {name: value for name, value in chosen.items() if places or name not in _PLACES}
+
     def flat(self) -> dict[str, Any]:
         """All values by their dotted names."""
         return {f"{group}.{name}": value for group, items in self.to_dict().items() for name, value in items.items()}
+
+
+_OF_FEATURES = ("parser", "vectors", "encoder", "links", "subgraphs")
+_PLACES = ("parser.model", "vectors.source", "encoder.source")
 
 
 def parse_change(text: str) -> tuple[str, Any]:

@@ -2,56 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated
 
-import typer
-
-from cohegraph.cli import assess, demo, doctor, train
-from cohegraph.cli.output import complain
-from cohegraph.errors import CohegraphError
-from cohegraph.version import __version__
-
-BAD_INPUT = 2
-
-app = typer.Typer(
-    name="cohegraph",
-    help="Tells how coherent an English document is, from how its sentences connect.",
-    epilog="Start with: cohegraph assess FILE.txt",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(assess.assess)
-app.command()(train.train)
-app.command()(demo.demo)
-app.command()(doctor.doctor)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"cohegraph {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    pass
+BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def main() -> None:
     """Run the command; bad input ends with one sentence and exit code 2."""
     try:
-        app()
+        sys.exit(_run())
+    except KeyboardInterrupt:
+        print("cohegraph: Interrupted.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has seen enough. Python would complain once more when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _run() -> int:
+    # Imported here, so that an interruption while they load is met as any other.
+    import click
+
+    from cohegraph.cli.app import app
+    from cohegraph.cli.output import complain
+    from cohegraph.errors import CohegraphError
+
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
     except CohegraphError as error:
         complain(str(error))
-        sys.exit(BAD_INPUT)
+        return BAD_INPUT
+    except click.exceptions.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
     except BrokenPipeError:
-        # The reader has seen enough; closing quietly is what other commands do.
-        sys.stderr.close()
-        sys.exit(0)
+        raise
+    except OSError as error:
+        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
+        return BAD_INPUT
+    return int(code or 0)

@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from cohegraph.cli import INTERRUPTED
 from cohegraph.cli.options import Device, TextColumn, Threads, set_threads
 from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
-from cohegraph.corpora.tables import is_table, read_plain_text, read_texts
+from cohegraph.corpora.tables import decoded, is_table, read_plain_text, read_texts
 from cohegraph.errors import CohegraphError
 
 _STANDARD_INPUT = "-"
@@ -53,6 +54,8 @@ def assess(
     """
     entries = [_checked(entry) for entry in _entries(files or _default_input(), text_column)]
     readable = [entry for entry in entries if not entry.problem]
+    if not readable:
+        _give_up(entries, as_json)
     from cohegraph.model.coherence_model import CoherenceModel
 
     set_threads(threads)
@@ -61,19 +64,26 @@ def assess(
         results = iter(loaded.assess([entry.text for entry in readable], show_progress=len(readable) > 1))
     except KeyboardInterrupt:
         complain("Interrupted.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         for entry in entries:
             about: dict[str, Any] = {"error": entry.problem} if entry.problem else next(results).to_dict()
             print(json.dumps({"document": entry.name, "model": loaded.name_, **about}, ensure_ascii=False))
     else:
         _print_table(loaded, entries, list(results))
-    problems = [entry for entry in entries if entry.problem]
     sys.stdout.flush()
+    if len(readable) < len(entries):
+        _give_up(entries)
+
+
+def _give_up(entries: list[_Entry], as_json: bool = False) -> NoReturn:
+    """Say what could not be assessed, and end."""
+    problems = [entry for entry in entries if entry.problem]
     for entry in problems:
+        if as_json:
+            print(json.dumps({"document": entry.name, "error": entry.problem}, ensure_ascii=False))
         complain(entry.problem)
-    if problems:
-        raise typer.Exit(2)
+    raise typer.Exit(2)
 
 
 def _print_table(model: Any, entries: list[_Entry], results: list[Any]) -> None:
@@ -103,27 +113,35 @@ def _entries(names: list[str], text_column: str) -> Iterator[_Entry]:
         try:
             yield from _entries_of(name, text_column)
         except CohegraphError as error:
-            yield _Entry(name, problem=str(error))
+            yield _Entry(_printable(name), problem=_printable(str(error)))
 
 
 def _entries_of(name: str, text_column: str) -> Iterator[_Entry]:
     if name == _STANDARD_INPUT:
-        content = sys.stdin.buffer.read()
-        try:
-            yield _Entry("standard input", content.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            raise CohegraphError(f"Standard input is not UTF-8 (byte {error.start} is not valid).") from None
+        yield _Entry("standard input", decoded(sys.stdin.buffer.read(), "Standard input"))
         return
-    file = Path(name)
-    if file.is_dir():
+    file, shown = Path(name), _printable(name)
+    if _is_folder(file):
         inside = sorted(file.rglob("*.txt"))
         if not inside:
             raise CohegraphError(f"The folder {file} has no .txt file.")
         yield from _entries([str(path) for path in inside], text_column)
     elif is_table(file):
-        yield from (_Entry(f"{name}:{row}", text) for row, text in enumerate(read_texts(file, text_column), start=1))
+        yield from (_Entry(f"{shown}:{row}", text or "") for row, text in enumerate(read_texts(file, text_column), 1))
     else:
-        yield _Entry(name, read_plain_text(file))
+        yield _Entry(shown, read_plain_text(file))
+
+
+def _is_folder(file: Path) -> bool:
+    try:
+        return file.is_dir()
+    except OSError:  # a name too long to be one, which reading it will say
+        return False
+
+
+def _printable(name: str) -> str:
+    """A name whose bytes are not text can be printed all the same."""
+    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _checked(entry: _Entry) -> _Entry:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cohegraph.cli import INTERRUPTED
 from cohegraph.cli.options import Threads, set_threads
 from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain, say
 from cohegraph.corpora.starter import starter_corpus
@@ -31,7 +32,7 @@ def demo(
         model.save(out, name="demo", note=NOTE)
     except KeyboardInterrupt:
         complain(f"Interrupted: nothing was written to {out}.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     table = assessment_table(model.levels_, with_gold=True)
     for one, result in zip(held_out, results, strict=True):
         add_assessment(table, one.id, result, gold=one.level)

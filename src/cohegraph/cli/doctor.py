@@ -44,7 +44,7 @@ def doctor() -> None:
     if all(is_well for *_, is_well in states):
         screen.print("Everything that the default needs is here and verified.")
         return
-    screen.print("Something that the default needs is missing or damaged: pip install 'cohegraph[models]'")
+    screen.print(*plain("Something that the default needs is missing or damaged: install the extra [models] again."))
     raise typer.Exit(2)
 
 

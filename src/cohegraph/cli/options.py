@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 Device = Annotated[str, typer.Option(help="Where the encoder runs: auto, cpu, cuda or mps.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads to use; by default all cores, up to 8.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=1024, help="Processor threads to use; by default all cores, up to 8.")
+]
 TextColumn = Annotated[str, typer.Option(help="The column with the text, where the file is a table.")]
 
 _MOST_THREADS = 8

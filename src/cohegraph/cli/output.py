@@ -25,17 +25,17 @@ def console() -> Console:
 
 def complain(sentence: str) -> None:
     """One sentence on standard error."""
-    _errors.print(Text(f"cohegraph: {sentence}"), style="red")
+    _errors.print(*plain(f"cohegraph: {sentence}"), style="red")
 
 
 def say(sentence: str) -> None:
     """One sentence on standard error that is no complaint."""
-    _errors.print(Text(sentence))
+    _errors.print(*plain(sentence))
 
 
 def plain(*cells: Any) -> list[Text]:
-    """Cells whose square brackets are not markup."""
-    return [Text(str(cell)) for cell in cells]
+    """Cells whose square brackets are not markup and whose control characters do nothing."""
+    return [Text("".join(c if c.isprintable() else "\ufffd" for c in str(cell))) for cell in cells]
 
 
 def assessment_table(levels: Iterable[Any], *, with_gold: bool = False) -> Table:

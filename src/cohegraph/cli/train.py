@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cohegraph.cli import INTERRUPTED
 from cohegraph.cli.options import Device, TextColumn, Threads, set_threads
 from cohegraph.cli.output import complain, console, plain, say
 from cohegraph.corpora.tables import read_graded
@@ -34,7 +35,7 @@ def train(
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="Change one setting, such as subgraphs.k=5; may be repeated.")
     ] = None,
-    skip_unlabelled: Annotated[bool, typer.Option(help="Leave out rows without a level.")] = False,
+    skip_unlabelled: Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a level.")] = False,
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
@@ -59,14 +60,17 @@ def train(
     check_target(out)
     order = [level.strip() for level in levels.split(",")] if levels else None
     model = CoherenceModel(settings, levels=order, device=device)
-    labels = encode_labels(documents.labels, order).values
+    encoded = encode_labels(documents.labels, order)
+    labels = encoded.values
     if folds:
         check_folds(labels, documents.groups, folds)
     set_threads(threads)
     model.featurizer.load()
     counts = Counter(labels.tolist())
-    shares = ", ".join(f"{counts[level]} {level}" for level in sorted(counts, key=str))
-    say(f"{len(labels)} documents: {shares}.")
+    shares = ", ".join(f"{level}: {counts[level]}" for level in encoded.levels)
+    say(f"{len(labels)} documents ({shares}).")
+    if not encoded.ordered:
+        say("The order of these levels is not known: name them from lowest to highest with --levels.")
     try:
         features = model.featurize(documents.texts, show_progress=True)
         validation = cross_validate(model, features, labels, documents.groups, folds) if folds else None
@@ -76,7 +80,7 @@ def train(
         model.save(out)
     except KeyboardInterrupt:
         complain(f"Interrupted: nothing was written to {out}.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     if validation:
         console().print(
             *plain(
@@ -85,4 +89,6 @@ def train(
                 f"Always the most frequent level: {100 * validation['majority']:.1f} %."
             )
         )
+        if validation["accuracy"] <= validation["majority"]:
+            say("That is no better than guessing: more documents may help, or --group-column if texts come in groups.")
     console().print(*plain(f"The model is in {out}. Use it with: cohegraph assess FILE.txt --model {out}"))

@@ -58,10 +58,10 @@ def read_graded(
     return GradedDocuments(_texts(file, rows, text_column), [row[label_column] for row in rows], groups)
 
 
-def read_texts(file: Path, text_column: str = "text") -> list[str]:
-    """The texts of a table, graded or not; a row without a text has an empty one."""
+def read_texts(file: Path, text_column: str = "text") -> list[str | None]:
+    """The texts of a table, graded or not; nothing for a row whose text is missing or something else than text."""
     rows = _checked_rows(file, [text_column])
-    return ["" if _is_missing(row[text_column]) else str(row[text_column]) for row in rows]
+    return [row[text_column] if isinstance(row[text_column], str) else None for row in rows]
 
 
 def read_plain_text(file: Path) -> str:
@@ -81,10 +81,14 @@ def _checked_rows(file: Path, wanted: list[str]) -> list[Row]:
 
 
 def _texts(file: Path, rows: list[Row], column: str) -> list[str]:
-    missing = [number for number, row in enumerate(rows, start=1) if _is_missing(row[column])]
+    missing = [
+        number
+        for number, row in enumerate(rows, start=1)
+        if not isinstance(row[column], str) or not row[column].strip()
+    ]
     if missing:
         raise CohegraphError(f"{file}: {len(missing)} rows have no {column} ({_named(missing)}): fill or remove them.")
-    return [str(row[column]) for row in rows]
+    return [row[column] for row in rows]
 
 
 def _rows(file: Path) -> Iterator[Row]:
@@ -107,7 +111,7 @@ def _parquet(file: Path) -> Iterator[Row]:
     try:
         for batch in pyarrow.parquet.ParquetFile(file).iter_batches():
             yield from batch.to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DamagedFileError(f"{file} is not a Parquet file that can be read: {str(error).splitlines()[0]}") from None
 
 
@@ -127,8 +131,16 @@ def _json_lines(file: Path) -> Iterator[Row]:
 def _separated(file: Path, delimiter: str) -> Iterator[Row]:
     csv.field_size_limit(_LONGEST_FIELD)
     try:
-        for row in csv.DictReader(io.StringIO(_decoded(file), newline=""), delimiter=delimiter, strict=True):
-            yield {name: value for name, value in row.items() if name is not None}
+        reader = csv.DictReader(io.StringIO(_decoded(file), newline=""), delimiter=delimiter, strict=True)
+        names = reader.fieldnames or []
+        if len(set(names)) < len(names):
+            raise DamagedFileError(f"{file} has two columns of the same name: give each its own.")
+        for row in reader:
+            if None in row:
+                raise DamagedFileError(
+                    f"{file}, line {reader.line_num} has more fields than columns: put texts into quotation marks."
+                )
+            yield row
     except csv.Error as error:
         raise DamagedFileError(f"{file} is not a table that can be read: {error}.") from None
 
@@ -139,20 +151,29 @@ def _decoded(file: Path) -> str:
         content = file.read_bytes()
     except OSError as error:
         raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+    return decoded(content, str(file))
+
+
+def decoded(content: bytes, name: str) -> str:
+    """The text of bytes in UTF-8; ``name`` says in an error what they are."""
     if b"\0" in content[:100_000]:
-        raise CohegraphError(f"{file} is a binary file, not text: save the text as plain UTF-8.")
+        raise CohegraphError(f"{name} is binary, not text: save the text as plain UTF-8.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CohegraphError(
-            f"{file} is not UTF-8 (byte {error.start} is not valid): save it as plain UTF-8 text."
+            f"{name} is not UTF-8 (byte {error.start} is not valid): save it as plain UTF-8 text."
         ) from None
 
 
 def _must_exist(file: Path) -> None:
-    if file.is_dir():
+    try:
+        is_folder, exists = file.is_dir(), file.exists()
+    except OSError as error:
+        raise CohegraphError(f"'{file}' cannot be read: {error.strerror}.") from None
+    if is_folder:
         raise CohegraphError(f"{file} is a folder, not a file.")
-    if not file.is_file():
+    if not exists:
         raise CohegraphError(f"There is no file {file}.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,10 @@ from cohegraph.graph.spelling import spelling_similarity
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
+# A block of comparisons has at most 2,000 times 4,000 nouns; few documents have that many.
 _MOST_SENTENCES_AT_ONCE = 256
+_MOST_ROWS = 2_000
+_MOST_COLUMNS = 4_000
 # Puts every link by spelling below every link by meaning when the strongest pair is looked for.
 _SPELLING_OFFSET = np.float32(4)
 
@@ -72,14 +76,26 @@ def build_sentence_graph(
         _links_of_block(nouns, rows, columns, delta, inclusive, spelling, reach)
         for rows, columns in _blocks(nouns, reach)
     ]
-    if not parts:
-        none = np.zeros(0, dtype=np.int64)
-        return SentenceGraph(nouns.size, none, none, none, none, none.astype(np.float32), none.astype(bool))
-    return SentenceGraph(nouns.size, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+    none = np.zeros(0, dtype=np.int64)
+    empty = (none, none, none, none, none.astype(np.float32))
+    columns = [np.concatenate(column) for column in zip(empty, *parts, strict=True)]
+    source, target, source_noun, target_noun, strength = columns if len(parts) < 2 else _strongest(columns)
+    spelled = strength < -1
+    similarity = np.where(spelled, strength + _SPELLING_OFFSET, np.minimum(strength, 1))
+    return SentenceGraph(nouns.size, source, target, source_noun, target_noun, similarity, spelled)
+
+
+def _strongest(columns: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+    """Of links that several blocks have found, the strongest, of equals the first in reading order."""
+    source, target, source_noun, target_noun, strength = columns
+    order = np.lexsort((target_noun, source_noun, -strength, target, source))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (np.diff(source[order]) != 0) | (np.diff(target[order]) != 0)
+    return [column[order[first]] for column in columns]
 
 
 def _blocks(nouns: NounTable, reach: int | None) -> Iterator[tuple[IntArray, IntArray]]:
-    """Nouns to compare with nouns: the whole document at once, or, where it is long, some hundred sentences at a time.
+    """Nouns to compare with nouns: the whole document at once, or, where it is long, a bounded part at a time.
 
     A noun that is repeated within its sentence stands for all its repetitions.
     """
@@ -90,8 +106,12 @@ def _blocks(nouns: NounTable, reach: int | None) -> Iterator[tuple[IntArray, Int
         end = first + _MOST_SENTENCES_AT_ONCE
         last_target = nouns.size if reach is None else end + reach
         low, high, last = np.searchsorted(sentence, [first, end, last_target])
-        if high > low:
-            yield kept[low:high], kept[low:last]
+        for row in range(low, high, _MOST_ROWS):
+            rows = slice(row, min(row + _MOST_ROWS, high))
+            for column in range(low, last, _MOST_COLUMNS):
+                columns = slice(column, min(column + _MOST_COLUMNS, last))
+                if sentence[columns.stop - 1] > sentence[row]:
+                    yield kept[rows], kept[columns]
 
 
 def _links_of_block(
@@ -102,7 +122,8 @@ def _links_of_block(
     inclusive: bool,
     spelling: float | None,
     reach: int | None,
-) -> tuple[npt.NDArray[np.generic], ...]:
+) -> tuple[npt.NDArray[Any], ...]:
+    """Source, target, their nouns and the strength of the links between these nouns."""
     row_words, column_words = nouns.word[rows], nouns.word[columns]
     cosine = nouns.vectors[row_words] @ nouns.vectors[column_words].T
     cosine[row_words[:, None] == column_words] = 1
@@ -129,13 +150,10 @@ def _links_of_block(
     link = row_of[row] * len(column_sentences) + column_of[column]
     first = np.unique(link, return_index=True)[1]
     row, column = row[first], column[first]
-    similarity = strength[row, column]
-    spelled = similarity < -1
     return (
         nouns.sentence[rows[row]],
         nouns.sentence[columns[column]],
         rows[row],
         columns[column],
-        np.where(spelled, similarity + _SPELLING_OFFSET, np.minimum(similarity, 1)),
-        spelled,
+        strength[row, column],
     )

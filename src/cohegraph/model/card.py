@@ -10,7 +10,7 @@ A model that tells how coherent an English document is, made with cohegraph {coh
 of a document connect with how the sentences of {documents} graded documents connect (Liu, Fu and Strube, ACL 2023), and
 reads the document's wording through a pretrained encoder.
 {note}
-## Levels, from the lowest to the highest
+## Levels{order}
 
 | level | training documents |
 |---|---|
@@ -44,6 +44,8 @@ print(model.assess([text])[0])
 ## Limits
 
 - The levels are those of the training documents: a text of another kind, language or length may be judged wrongly.
+- It sees connections between nouns: a text that is held together by pronouns, or whose sentences are in a wrong order
+  though their nouns recur, may be judged wrongly.
 - Probabilities are the network's own, not calibrated.
 - This folder holds weights and sums over documents; it holds no training text.
 """
@@ -64,6 +66,7 @@ def model_card(about: dict[str, Any]) -> str:
         cohegraph=about["cohegraph"],
         documents=about["documents"],
         note=f"\n{about['note']}\n" if about["note"] else "",
+        order=", from the lowest to the highest" if about["ordered"] else " (in no known order)",
         levels=_rows((level, training["documents"][str(level)]) for level in about["levels"]),
         training=epochs + ".",
         validation=_validation(training.get("validation")),
@@ -73,7 +76,11 @@ def model_card(about: dict[str, Any]) -> str:
 
 
 def _rows(pairs: Any) -> str:
-    return "\n".join(f"| {str(key).replace('|', ' ')} | {str(value).replace('|', ' ')} |" for key, value in pairs)
+    return "\n".join(f"| {_cell(key)} | {_cell(value)} |" for key, value in pairs)
+
+
+def _cell(value: Any) -> str:
+    return " ".join(str(value).replace("|", " ").split())
 
 
 def _validation(figures: dict[str, Any] | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ValidationError
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -17,12 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features, Featurizer
+from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, inverse_document_frequency
 from cohegraph.model.assessment import Assessment, notices
 from cohegraph.model.card import model_card
 from cohegraph.model.gcn import TrainedGCN
-from cohegraph.model.labels import as_labels, encode_labels, order_levels
-from cohegraph.model.persistence import ARRAYS, StoredModel, read_model, write_model
+from cohegraph.model.labels import as_labels, encode_labels
+from cohegraph.model.persistence import ARRAYS, Description, StoredModel, read_model, write_model
 from cohegraph.model.training import Labelled, train
 from cohegraph.presets import preset
 from cohegraph.settings import Settings
@@ -40,7 +42,8 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     that they are computed once: `features = model.featurize(texts)`.
 
     Args:
-        settings: Settings, the name of a preset, or nothing for the default.
+        settings: Settings, nested dictionaries of settings, the name of a preset, or nothing for the default. A change
+            takes effect when the model is trained again.
         levels: The labels from the lowest to the highest level. Without it numbers are in their order, as are the words
             low, medium and high; other labels are in alphabetical order.
         device: Where the encoder runs: `auto`, `cpu`, `cuda` or `mps`.
@@ -52,7 +55,7 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        settings: Settings | str | None = None,
+        settings: Settings | dict[str, Any] | str | None = None,
         levels: Sequence[Any] | None = None,
         device: str = "auto",
     ) -> None:
@@ -62,7 +65,9 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def resolved_settings(self) -> Settings:
-        """The settings, with a preset's name looked up."""
+        """The settings as a value, with a preset's name looked up."""
+        if isinstance(self.settings, dict):
+            return Settings.from_dict(self.settings)
         return self.settings if isinstance(self.settings, Settings) else preset(self.settings or "default")
 
     @property
@@ -71,10 +76,13 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Featurizer(self.resolved_settings, device=self.device)
 
     def featurize(self, texts: Texts, *, show_progress: bool = False) -> Features:
-        """The features of texts; features are given back as they are."""
-        if isinstance(texts, Features):
-            return texts
-        return self.featurizer.featurize(_checked_texts(texts), show_progress=show_progress)
+        """The features of texts; features are given back as they are if they were made with the same settings."""
+        settings = self.resolved_settings
+        if not isinstance(texts, Features):
+            return self.featurizer.featurize(_checked_texts(texts), show_progress=show_progress)
+        if texts.settings is not None:
+            _check_same_settings(settings.of_features(), texts.settings.of_features())
+        return texts
 
     def fit(self, texts: Texts, labels: Labels, *, dev: tuple[Texts, Labels] | None = None) -> CoherenceModel:
         """Train on graded texts.
@@ -94,16 +102,21 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         training, held_out = np.arange(len(features)), None
         if dev is not None:
             held_out = (self.featurize(dev[0]), _codes(as_labels(dev[1]), classes))
+            if len(held_out[0]) != len(held_out[1]) or not len(held_out[1]):
+                raise CohegraphError(f"There are {len(held_out[0])} dev documents and {len(held_out[1])} dev labels.")
         elif settings.training.dev_share > 0:
             training, rest = _split(codes, settings.training.dev_share, settings.training.seed)
             held_out = (features[rest], codes[rest])
         elif settings.training.patience is not None:
             raise CohegraphError("training.patience needs dev documents: set training.dev_share, such as 0.1.")
         rows = features[training]
+        _check_patterns(rows, settings)
         options = settings.corpus_graph
         graph = build_corpus_graph(rows.counts, pmi=options.pmi, unseen=options.unseen, too_short=options.too_short)
+        self.settings_ = settings
         self.classes_ = classes
         self.levels_ = encoded.levels
+        self.ordered_ = encoded.ordered
         self.documents_ = len(rows)
         self.pattern_frequency_ = graph.frequency
         self.parts_ = dict(features.parts)
@@ -123,6 +136,10 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "dev_accuracy": chosen.dev_accuracy,
         }
         return self
+
+    def score(self, texts: Texts, labels: Labels, sample_weight: npt.NDArray[Any] | None = None) -> float:
+        """The share of texts whose level is predicted right; labels may be any numbers, also fractions."""
+        return float(np.average(self.predict(texts) == as_labels(labels), weights=sample_weight))
 
     def predict(self, texts: Texts) -> npt.NDArray[Any]:
         """The most probable level of every text."""
@@ -146,10 +163,10 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             counts["unseen_subgraphs"] = int(unseen[row])
             results.append(
                 Assessment(
-                    level=self.classes_[probabilities.argmax()].item(),
+                    level=self.classes_[probabilities.argmax()].item() if counts["sentences"] else None,
                     probabilities={level: by_class[level] for level in self.levels_},
                     counts=counts,
-                    notices=notices(counts, self.resolved_settings.subgraphs.k),
+                    notices=notices(counts, self.settings_.subgraphs.k),
                 )
             )
         return results
@@ -173,10 +190,11 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "cohegraph": __version__,
             "classes": self.classes_.tolist(),
             "levels": list(self.levels_),
+            "ordered": self.ordered_,
             "documents": self.documents_,
             "parts": self.parts_,
             "training": self.training_,
-            "settings": self.resolved_settings.to_dict(),
+            "settings": self.settings_.to_dict(),
         }
         write_model(folder, StoredModel(dict(zip(ARRAYS, arrays, strict=True)), about), model_card(about))
 
@@ -202,22 +220,19 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         stored = read_model(Path(folder))
         moved = {"parser.model": parser, "vectors.source": vectors, "encoder.source": encoder}
         try:
-            about = stored.about
-            settings = Settings.from_dict(about["settings"])
+            about = Description.model_validate(stored.about)
+            settings = Settings.from_dict(about.settings)
             settings = settings.replaced({name: place for name, place in moved.items() if place is not None})
-            model = cls(settings, levels=about["levels"], device=device)
-            model.classes_ = np.array(about["classes"])
-            model.levels_ = order_levels(model.classes_, about["levels"])
-            model.documents_ = int(about["documents"])
-            model.parts_ = dict(about["parts"])
-            model.training_ = dict(about["training"])
-            model.name_ = str(about["name"])
-            model.note_ = str(about["note"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise DamagedFileError(f"The model in {folder} is damaged: {error}.") from None
+            model = cls(settings, levels=about.levels, device=device)
+            encoded = encode_labels(about.classes, about.levels)
+        except (ValidationError, CohegraphError) as error:
+            what = error.errors()[0]["loc"] if isinstance(error, ValidationError) else error
+            raise DamagedFileError(f"The description of the model in {folder} is damaged: {what}") from None
         *gcn, frequency = (stored.arrays[name] for name in ARRAYS)
-        model.gcn_ = TrainedGCN(*gcn)
-        model.pattern_frequency_ = frequency
+        model.settings_, model.gcn_, model.pattern_frequency_ = settings, TrainedGCN(*gcn), frequency
+        model.classes_, model.levels_, model.ordered_ = encoded.classes, encoded.levels, about.ordered
+        model.documents_, model.parts_, model.training_ = about.documents, about.parts, about.training
+        model.name_, model.note_ = about.name, about.note
         model._check_shapes(folder)
         return model
 
@@ -240,8 +255,17 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _matching(self, texts: Texts, *, show_progress: bool = False) -> Features:
-        """Features of texts, from the same pretrained parts as in training."""
-        features = self.featurize(texts, show_progress=show_progress)
+        """Features of texts, made with the settings and the pretrained parts of the training."""
+        if isinstance(texts, Features):
+            features = texts
+            if features.settings is not None:
+                same = {"places": False}
+                _check_same_settings(self.settings_.of_features(**same), features.settings.of_features(**same))
+        else:
+            self._check_places()
+            featurizer = Featurizer(self.settings_, device=self.device)
+            features = featurizer.featurize(_checked_texts(texts), show_progress=show_progress)
+        _check_patterns(features, self.settings_)
         for part, identity in self.parts_.items():
             found = features.parts.get(part, identity)
             if found == identity:
@@ -257,12 +281,24 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return features
 
+    def _check_places(self) -> None:
+        """Raise where a part that was a file or folder is not here: its bare name could be taken for one on the hub."""
+        for part, mark, place in (
+            ("vectors", "glove:", self.settings_.vectors.source),
+            ("encoder", "folder:", self.settings_.encoder.source),
+        ):
+            if self.parts_.get(part, "").startswith(mark) and not Path(place).exists():
+                raise CohegraphError(
+                    f"The model's {part} were trained from '{place}', which is not here: say where it is with "
+                    f"--{part} PLACE, or load(…, {part}=PLACE)."
+                )
+
     def _probabilities(self, features: Features) -> npt.NDArray[np.float64]:
         logits = self.gcn_.logits(self._weights(features.counts), features.vectors)
         return np.asarray(softmax(logits.astype(np.float64), axis=1))
 
     def _weights(self, counts: sparse.csr_array) -> sparse.csr_array:
-        options = self.resolved_settings.corpus_graph
+        options = self.settings_.corpus_graph
         idf = inverse_document_frequency(self.pattern_frequency_, self.documents_, options.unseen)
         return document_weights(counts, idf, options.too_short)
 
@@ -271,17 +307,39 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(counts @ (~seen).astype(np.int64))
 
     def _check_shapes(self, folder: str | Path) -> None:
-        settings, gcn = self.resolved_settings, self.gcn_
+        settings, gcn = self.settings_, self.gcn_
         extra = settings.corpus_graph.too_short == "pattern"
-        patterns, hidden = len(self.featurizer.catalogue) + extra, settings.training.hidden
+        patterns = len(catalogue(settings.subgraphs.k, settings.subgraphs.patterns)) + extra
+        hidden = settings.training.hidden
         expected = {
             "w1": (hidden, len(self.classes_)),
             "pattern_sums": (patterns, hidden),
             "pattern_degrees": (patterns,),
         }
         wrong = [name for name, shape in expected.items() if getattr(gcn, name).shape != shape]
-        if gcn.w0.ndim != 2 or gcn.w0.shape[1] != hidden or len(self.pattern_frequency_) != patterns or wrong:
+        if gcn.w0.ndim != 2 or gcn.w0.shape[1] != hidden or self.pattern_frequency_.shape != (patterns,) or wrong:
             raise DamagedFileError(f"The weights in {folder} do not fit its settings: the model is damaged.")
+        if self.pattern_frequency_.max(initial=0) > self.documents_:
+            raise DamagedFileError(
+                f"The model in {folder} has fewer documents than one of its patterns: it is damaged."
+            )
+
+
+def _check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> None:
+    for name, value in wanted.items():
+        if made_with[name] != value:
+            raise CohegraphError(
+                f"The features were made with {name}={made_with[name]}, and the model has {name}={value}: make them "
+                "anew with model.featurize(texts)."
+            )
+
+
+def _check_patterns(features: Features, settings: Settings) -> None:
+    patterns = len(catalogue(settings.subgraphs.k, settings.subgraphs.patterns))
+    if features.counts.shape[1] != patterns:
+        raise CohegraphError(
+            f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}."
+        )
 
 
 def _checked_texts(texts: Sequence[str]) -> Sequence[str]:

@@ -10,35 +10,43 @@ import numpy as np
 import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
+from cohegraph.text.document import well_formed
 
 _WORDS = ("low", "medium", "high")
 
 
 def as_labels(labels: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Labels as an array of strings, numbers or truth values, none of them missing."""
-    array = np.asarray(labels)
-    if array.ndim != 1:
-        raise CohegraphError("Labels are a list with one label for each document.")
-    if array.dtype == object:
-        for number, label in enumerate(array, start=1):
-            if label is None or label != label:
-                raise CohegraphError(f"Document {number} has no label.")
-        array = np.asarray(array.tolist())
-    if array.dtype.kind == "f" and np.isnan(array).any():
-        raise CohegraphError(f"Document {int(np.flatnonzero(np.isnan(array))[0]) + 1} has no label.")
-    if array.dtype.kind not in "UiufbS":
-        raise CohegraphError("Labels are strings or numbers.")
-    return array
+    values = labels.tolist() if isinstance(labels, np.ndarray) else [_plain(label) for label in labels]
+    for number, label in enumerate(values, start=1):
+        if label is None or label != label:
+            raise CohegraphError(f"Document {number} has no label.")
+        if not isinstance(label, str | int | float):
+            raise CohegraphError(f"The label of document {number} is neither a string nor a number.")
+    if len({_kind(label) for label in values}) > 1:
+        raise CohegraphError("Labels are all strings, all numbers or all true or false, not a mixture.")
+    if values and isinstance(values[0], str):
+        return np.array([well_formed(label) for label in values])
+    return np.array(values)
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _kind(label: Any) -> type:
+    return type(label) if isinstance(label, str | bool) else float
 
 
 @dataclass(frozen=True)
 class EncodedLabels:
-    """Labels as given, the sorted classes, the class of each document, and the classes from low to high."""
+    """Labels as given, the sorted classes, each document's class, the classes from low to high, if that is known."""
 
     values: npt.NDArray[Any]
     classes: npt.NDArray[Any]
     codes: npt.NDArray[np.int64]
     levels: list[Any]
+    ordered: bool
 
 
 def encode_labels(labels: Sequence[Any] | npt.NDArray[Any], levels: Sequence[Any] | None = None) -> EncodedLabels:
@@ -49,11 +57,11 @@ def encode_labels(labels: Sequence[Any] | npt.NDArray[Any], levels: Sequence[Any
     classes, codes = np.unique(values, return_inverse=True)
     if len(classes) < 2:
         raise CohegraphError(f"All documents have the same label '{values[0]}': a model needs two labels or more.")
-    return EncodedLabels(values, classes, codes, order_levels(classes, levels))
+    return EncodedLabels(values, classes, codes, *order_levels(classes, levels))
 
 
-def order_levels(classes: npt.NDArray[Any], given: Sequence[Any] | None = None) -> list[Any]:
-    """The classes from the lowest to the highest level."""
+def order_levels(classes: npt.NDArray[Any], given: Sequence[Any] | None = None) -> tuple[list[Any], bool]:
+    """The classes from the lowest to the highest level, and whether that order is known."""
     found = classes.tolist()
     if given is not None:
         if sorted(map(str, given)) != sorted(map(str, found)):
@@ -62,12 +70,12 @@ def order_levels(classes: npt.NDArray[Any], given: Sequence[Any] | None = None) 
                 f"{', '.join(map(str, found))}."
             )
         by_name = {str(label): label for label in found}
-        return [by_name[str(label)] for label in given]
+        return [by_name[str(label)] for label in given], True
     if all(str(label).lower() in _WORDS for label in found):
-        return sorted(found, key=lambda label: _WORDS.index(label.lower()))
+        return sorted(found, key=lambda label: _WORDS.index(label.lower())), True
     if classes.dtype.kind == "U" and all(_is_number(label) for label in found):
-        return sorted(found, key=float)
-    return list(found)
+        return sorted(found, key=float), True
+    return list(found), classes.dtype.kind != "U"
 
 
 def _is_number(text: str) -> bool:

@@ -6,12 +6,14 @@ Nothing is trusted when it is read: format, names, shapes, sizes and the checksu
 from __future__ import annotations
 
 import json
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
@@ -27,6 +29,22 @@ ARRAYS = ("w0", "w1", "pattern_sums", "pattern_degrees", "pattern_frequency")
 _MOST_JSON_BYTES = 4_000_000
 
 
+class Description(BaseModel):
+    """The values of the JSON file that are needed to use a model, each of its type."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str
+    note: str
+    classes: list[str | int | float | bool]
+    levels: list[str | int | float | bool]
+    ordered: bool
+    documents: int = Field(ge=1, lt=2**53)
+    parts: dict[str, str]
+    training: dict[str, Any]
+    settings: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class StoredModel:
     """What a model folder holds: the arrays by name, and the values of the JSON file."""
@@ -35,15 +53,41 @@ class StoredModel:
     about: dict[str, Any]
 
 
-def check_target(folder: Path) -> None:
-    """Raise a CohegraphError where no model may be written: a model may be replaced, anything else may not."""
-    if folder.exists() and not (folder / ABOUT).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CohegraphError(f"{folder} exists and is not a model: choose another folder for the model.")
+def check_target(folder: Path) -> Path:
+    """Where a model will be written: a new or empty folder, or one that holds a model and nothing else.
+
+    Raises a CohegraphError before any work is done where nothing can or may be written.
+    """
+    folder = folder.resolve()
+    if folder.exists() and not _may_replace(folder):
+        raise CohegraphError(f"{folder} exists and holds other things than a model: choose another folder.")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}."):
+            pass
+    except OSError as error:
+        raise CohegraphError(f"The model cannot be written to {folder}: {error.strerror or error}.") from None
+    return folder
+
+
+def _may_replace(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    inside = {path.name for path in folder.iterdir()}
+    if not inside:
+        return True
+    try:
+        about = json.loads((folder / ABOUT).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return inside <= {WEIGHTS, ABOUT, CARD} and isinstance(about, dict) and isinstance(about.get("format"), int)
 
 
 def write_model(folder: Path, model: StoredModel, card: str) -> None:
     """Write a model folder; a model that was there is replaced once the new one is complete."""
-    check_target(folder)
+    if not all(np.isfinite(array).all() for array in model.arrays.values()):
+        raise CohegraphError("The model's weights are not finite: train it again with a lower training.learning_rate.")
+    folder = check_target(folder)
     try:
         with new_folder(folder) as work:
             arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays.items()}
@@ -70,7 +114,7 @@ def read_model(folder: Path) -> StoredModel:
     try:
         expected = about["weights"]
         size, sha256, shapes = int(expected["bytes"]), str(expected["sha256"]), dict(expected["shapes"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise DamagedFileError(f"{folder / ABOUT} does not describe the weights: the model is damaged.") from None
     file = folder / WEIGHTS
     if not file.is_file():

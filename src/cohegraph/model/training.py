@@ -11,6 +11,7 @@ import torch
 from scipy import sparse
 from torch.nn.functional import cross_entropy
 
+from cohegraph.errors import CohegraphError
 from cohegraph.graph.corpus_graph import CorpusGraph
 from cohegraph.model.gcn import GCN, TrainedGCN, TrainingGraph
 from cohegraph.settings import TrainingSettings
@@ -81,6 +82,8 @@ def train(
             generator=generator,
         )
         loss = cross_entropy(logits, targets, weight=class_weights)
+        if not torch.isfinite(loss):
+            raise CohegraphError(f"Training diverged in epoch {number}: choose a lower training.learning_rate.")
         loss.backward()
         if settings.clip is not None:
             torch.nn.utils.clip_grad_norm_(gcn.parameters(), settings.clip)

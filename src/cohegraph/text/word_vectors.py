@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -100,4 +101,7 @@ def _from_spacy(name: str) -> WordVectors:
         return row if row >= 0 else None
 
     meta = nlp.meta
-    return WordVectors(np.asarray(vectors.data), row_of, f"spacy:{meta['lang']}_{meta['name']}@{meta['version']}")
+    data = np.asarray(vectors.data)
+    content = hashlib.sha256(np.ascontiguousarray(data).tobytes())
+    content.update(repr(sorted(vectors.key2row.items())).encode())
+    return WordVectors(data, row_of, f"spacy:{meta['lang']}_{meta['name']}:{content.hexdigest()}")

@@ -1,0 +1,39 @@
+"""The subcommands and options of the command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cohegraph.cli import assess, demo, doctor, train
+from cohegraph.version import __version__
+
+app = typer.Typer(
+    name="cohegraph",
+    help="Tells how coherent an English document is, from how its sentences connect.",
+    epilog="Start with: cohegraph assess FILE.txt",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(assess.assess)
+app.command()(train.train)
+app.command()(demo.demo)
+app.command()(doctor.doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cohegraph {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
