@@ -117,9 +117,38 @@ def test_what_cannot_be_read_does_not_keep_the_rest_from_being_assessed(run, shi
     results = [json.loads(line) for line in out.splitlines()]
     assert code == 2
     assert [("error" in result) for result in results] == [True] * 4 + [False]
-    for words in ("has no text", "binary file", "not UTF-8", "There is no file"):
+    for words in ("has no text", "is binary", "not UTF-8", "There is no file"):
         assert words in err
     assert "Traceback" not in err
+
+
+def test_a_text_in_place_of_a_name_does_not_cost_the_rest(run, shipped, text_file):
+    code, out, err = run("assess", "A whole text. " * 40, text_file, "--json")
+    assert code == 2
+    assert "level" in json.loads(out.splitlines()[1])
+    assert "Traceback" not in err
+
+
+def test_control_characters_in_names_do_nothing(run, shipped, tmp_path):
+    file = tmp_path / "a\x1b[31mred[bold].txt"
+    file.write_text(TEXT)
+    assert "\x1b[31m" not in run("assess", file)[1]
+
+
+def test_an_unknown_option_is_a_usage_error(run):
+    code, _, err = run("assess", "--colour")
+    assert code == 2
+    assert "Traceback" not in err
+
+
+def test_levels_in_no_known_order_are_said_to_be_so(run, shipped, tmp_path, starter):
+    file = tmp_path / "c.csv"
+    words = {"low": "poor", "medium": "fair", "high": "good"}
+    file.write_text("text,label\n" + "".join(f'"{one.text}",{words[one.level]}\n' for one in starter[:9]), "utf-8")
+    code, _, err = run("train", file, "--out", tmp_path / "m", "--folds", 0, *FAST)
+    assert code == 0
+    assert "--levels" in err
+    assert "in no known order" in (tmp_path / "m" / "README.md").read_text()
 
 
 ODD_TEXTS = {
@@ -178,7 +207,7 @@ def test_train_on_the_starter_corpus_by_its_columns(run, shipped, tmp_path):
         "--folds", 0, *FAST,
     )  # fmt: skip
     assert code == 0, err
-    assert "90 documents: 30 high, 30 low, 30 medium." in err
+    assert "90 documents (low: 30, medium: 30, high: 30)." in err
 
 
 def write_csv(tmp_path, rows):
@@ -203,7 +232,7 @@ def test_bad_calls_of_train(one_sentence, tmp_path, small_corpus):
     assert "groups, fewer" in one_sentence("train", small_corpus, "--group-column", "label", *out)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years")
-    assert "not a model" in one_sentence("train", small_corpus, "--out", tmp_path / "thesis")
+    assert "other things than a model" in one_sentence("train", small_corpus, "--out", tmp_path / "thesis")
     assert not (tmp_path / "m").exists()
 
 

@@ -13,6 +13,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 from cohegraph import CoherenceModel, Settings
 from cohegraph.errors import CohegraphError
+from cohegraph.features import Features
+from cohegraph.model.validation import cross_validate
 from cohegraph.presets import preset
 
 FAST = {"training.epochs": 15, "training.hidden": 8}
@@ -86,6 +88,7 @@ def test_probabilities_are_probabilities(model):
 def test_assessments_say_what_went_into_them(model, starter):
     empty, one, emoji, _, german = model.assess(ODD)
     assert "no sentence" in empty.notices[0]
+    assert empty.level is None
     assert "Fewer than 4 sentences" in one.notices[0]
     assert one.counts["sentences"] == 1
     assert emoji.counts["nouns"] == 0
@@ -165,7 +168,11 @@ def test_any_labels(settings, model, graded, labels, levels, expected, tmp_path)
         (["a", "b"], [1.0, float("nan")], "Document 2 has no label"),
         (["a", 3], ["low", "high"], "Document 2 is not a text"),
         ([], [], "no documents"),
-        (["a", "b"], [["low"], ["high"]], "one label for each"),
+        (["a", "b"], [["low"], ["high"]], "neither a string nor a number"),
+        (["a", "b"], [[1], [1, 2]], "neither a string nor a number"),
+        (["a", "b"], [b"low", b"high"], "neither a string nor a number"),
+        (["a", "b"], [1, "1"], "not a mixture"),
+        (["a", "b"], [True, 2], "not a mixture"),
     ],
 )
 def test_what_cannot_be_learnt_from_is_said(settings, texts, labels, message):
@@ -183,8 +190,52 @@ def test_dev_documents_choose_the_epoch(settings, model, graded):
         CoherenceModel(settings.replaced({"training.patience": 3})).fit(features, labels)
     with pytest.raises(CohegraphError, match="training documents lack"):
         CoherenceModel(settings).fit(features[:24], labels[:24], dev=(features[24:], ["other"] * 6))
+    for dev in ((features[:0], []), (features[:3], ["low"])):
+        with pytest.raises(CohegraphError, match="dev documents and"):
+            CoherenceModel(settings).fit(features, labels, dev=dev)
     with pytest.raises(CohegraphError, match="cannot be held out"):
         CoherenceModel(settings.replaced({"training.dev_share": 0.02})).fit(features, labels)
+
+
+def test_features_of_other_settings_are_refused(settings, model, graded):
+    features, labels = model.featurize(graded[0]), graded[1]
+    for change in ({"subgraphs.k": 5}, {"links.delta": 0.3}, {"encoder.overflow": "cut"}):
+        other = CoherenceModel(settings.replaced(change))
+        with pytest.raises(CohegraphError, match=f"made with {next(iter(change))}"):
+            other.fit(features, labels)
+    bare = Features(features.counts[:, :8], features.vectors, features.tallies)
+    with pytest.raises(CohegraphError, match="count 8 patterns"):
+        CoherenceModel(settings).fit(bare, labels)
+
+
+def test_a_change_of_settings_waits_for_the_next_training(settings, model, graded, starter, tmp_path):
+    trained = CoherenceModel(settings).fit(model.featurize(graded[0]), graded[1])
+    texts = [starter[60].text]
+    before = trained.predict_proba(texts)
+    trained.set_params(settings__subgraphs__k=5, settings__links__delta=0.3)
+    assert np.array_equal(trained.predict_proba(texts), before)
+    trained.save(tmp_path / "model")
+    assert np.array_equal(CoherenceModel.load(tmp_path / "model").predict_proba(texts), before)
+
+
+def test_fractions_as_labels(settings, model, graded):
+    features, labels = model.featurize(graded[0]), [1.5, 2.0, 3.5] * 10
+    assert 0 <= CoherenceModel(settings).fit(features, labels).score(features, labels) <= 1
+    assert np.isfinite(cross_val_score(CoherenceModel(settings), features, labels, cv=3)).all()
+    assert cross_validate(CoherenceModel(settings), features, np.array(labels), None, 3)["folds"] == 3
+
+
+def test_settings_as_dictionaries():
+    assert CoherenceModel({"subgraphs": {"k": 5}}).resolved_settings.subgraphs.k == 5
+    with pytest.raises(CohegraphError, match="not valid"):
+        _ = CoherenceModel({"subgraphs": {"k": 9}}).resolved_settings
+
+
+def test_a_part_that_is_not_here_is_not_looked_for_elsewhere(model, tmp_path, monkeypatch):
+    model.save(tmp_path / "model")
+    other = CoherenceModel.load(tmp_path / "model", encoder="no-such-folder")
+    with pytest.raises(CohegraphError, match="say where it is with --encoder"):
+        other.predict(["A text."])
 
 
 def test_another_encoder_is_refused(model, tiny_xlnet, tmp_path):

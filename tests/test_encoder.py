@@ -105,6 +105,8 @@ def test_identity_follows_the_weights_not_the_place(tiny_bert, tmp_path):
     for file in tiny_bert.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
     assert TransformerEncoder(str(copy)).identity == TransformerEncoder(str(tiny_bert)).identity
+    (copy / "tokenizer.json").write_text((copy / "tokenizer.json").read_text().replace('"dog"', '"hog"'))
+    assert TransformerEncoder(str(copy)).identity != TransformerEncoder(str(tiny_bert)).identity
 
 
 def test_what_cannot_be_loaded_is_said_in_one_sentence(tmp_path, monkeypatch):
@@ -117,6 +119,8 @@ def test_what_cannot_be_loaded_is_said_in_one_sentence(tmp_path, monkeypatch):
         else pytest.raises(MissingPartError)
     ):
         TransformerEncoder("all-MiniLM-L6-v2", device="cuda")
+    with pytest.raises(CohegraphError, match="no device 'meta'"):
+        TransformerEncoder("all-MiniLM-L6-v2", device="meta")
 
 
 def test_pickled_weights_are_refused(tiny_bert, tmp_path):

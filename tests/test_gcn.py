@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import softmax
 
+from cohegraph.errors import CohegraphError
 from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, inverse_document_frequency
 from cohegraph.model.full_graph import full_graph_logits
 from cohegraph.model.gcn import GCN, TrainingGraph
@@ -167,6 +168,12 @@ def test_the_epoch_is_the_best_one_on_dev():
     best = max(seen, key=lambda number: (evaluate(seen[number], held_out)[0], -evaluate(seen[number], held_out)[1]))
     assert result.chosen_epoch == best
     assert np.array_equal(result.gcn.w0, seen[best].w0)
+
+
+def test_training_that_diverges_says_so():
+    counts, vectors, classes = learnable()
+    with pytest.raises(CohegraphError, match="diverged in epoch 1"):
+        train(build_corpus_graph(counts), np.inf * vectors, classes, CLASSES, TrainingSettings())
 
 
 def test_patience_stops_early():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -127,12 +128,39 @@ def test_saving_replaces_a_model_and_nothing_else(trained, folder, tmp_path):
     assert CoherenceModel.load(folder).name_ == "second"
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
-    with pytest.raises(CohegraphError, match="not a model"):
-        trained.save(tmp_path / "thesis")
-    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
     (tmp_path / "file").write_text("x")
-    with pytest.raises(CohegraphError, match="not a model"):
-        trained.save(tmp_path / "file")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "model.json").write_text('{"format": 1}')
+    (tmp_path / "project" / "notes.txt").write_text("years of work")
+    for place in ("thesis", "file", "project"):
+        with pytest.raises(CohegraphError, match="other things than a model"):
+            trained.save(tmp_path / place)
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
+    assert (tmp_path / "project" / "notes.txt").read_text() == "years of work"
+    with pytest.raises(CohegraphError, match="cannot be written"):
+        trained.save(tmp_path / "file" / "model")
+
+
+def test_saving_into_the_present_folder_or_through_a_link(trained, folder, tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(folder)
+    trained.save(tmp_path / "link", name="linked")
+    assert (tmp_path / "link").is_symlink()
+    assert CoherenceModel.load(folder).name_ == "linked"
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    trained.save(".")
+    assert CoherenceModel.load(tmp_path / "here").name_ == "here"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "link", "model"]
+
+
+def test_two_processes_may_write_at_once(tmp_path):
+    def write(number):
+        with new_folder(tmp_path / "place") as work:
+            (work / "a").write_text(str(number))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(200)))
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, OSError, MemoryError])

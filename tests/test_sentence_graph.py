@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import noun_tables
 
+from cohegraph.graph import sentence_graph
 from cohegraph.graph.sentence_graph import NounTable, build_sentence_graph
 from cohegraph.graph.spelling import spelling_similarity
 
@@ -89,6 +90,20 @@ def test_a_long_document_in_blocks_has_the_links_of_algorithm_1():
     assert np.array_equal(build_sentence_graph(table, 0.7).adjacency(), expected)
     near = np.triu(expected) & ~np.triu(expected, 8)
     assert np.array_equal(build_sentence_graph(table, 0.7, reach=8).adjacency(), near)
+
+
+@settings(max_examples=60, deadline=None)
+@given(table=noun_tables(), spelling=st.sampled_from([None, 0.3]), reach=st.sampled_from([None, 3]))
+def test_blocks_of_any_size_give_the_same_graph(table, spelling, reach):
+    whole = build_sentence_graph(table, 0.2, spelling=spelling, reach=reach)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sentence_graph, "_MOST_ROWS", 2)
+        patch.setattr(sentence_graph, "_MOST_COLUMNS", 3)
+        patch.setattr(sentence_graph, "_MOST_SENTENCES_AT_ONCE", 4)
+        tiled = build_sentence_graph(table, 0.2, spelling=spelling, reach=reach)
+    assert np.array_equal(whole.adjacency(), tiled.adjacency())
+    np.testing.assert_allclose(whole.similarity, tiled.similarity, atol=1e-6)
+    assert np.array_equal(whole.by_spelling, tiled.by_spelling)
 
 
 def test_a_word_without_a_vector_is_similar_to_itself_alone():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,6 +70,7 @@ def _move_into_place(new: Path, folder: Path) -> None:
             # Another process has put its folder there in between.
             if attempt == _MOVES - 1:
                 raise
+            time.sleep(random.uniform(0, 0.01 * (attempt + 1)))
         else:
             return
         finally:

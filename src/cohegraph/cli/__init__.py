@@ -23,7 +23,7 @@ def main() -> None:
 
 def _run() -> int:
     # Imported here, so that an interruption while they load is met as any other.
-    import click
+    import typer
 
     from cohegraph.cli.app import app
     from cohegraph.cli.output import complain
@@ -35,14 +35,17 @@ def _run() -> int:
     except CohegraphError as error:
         complain(str(error))
         return BAD_INPUT
-    except click.exceptions.Abort:
+    except typer.Abort:
         raise KeyboardInterrupt from None
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
     except BrokenPipeError:
         raise
     except OSError as error:
         complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
         return BAD_INPUT
+    except Exception as error:
+        # A usage error: of Click, or of the copy of Click inside newer versions of Typer.
+        if not hasattr(error, "show") or not hasattr(error, "exit_code"):
+            raise
+        error.show()
+        return int(error.exit_code)
     return int(code or 0)
