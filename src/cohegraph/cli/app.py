@@ -14,6 +14,7 @@ app = typer.Typer(
     help="Tells how coherent an English document is, from how its sentences connect.",
     epilog="Start with: cohegraph assess FILE.txt",
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

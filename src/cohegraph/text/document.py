@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Protocol
 
 NounTag = Literal["NOUN", "PROPN"]
@@ -59,6 +60,7 @@ def well_formed(text: str) -> str:
     return _LONE_SURROGATE.sub("\ufffd", text)
 
 
+@lru_cache(maxsize=100_000)
 def is_word(token: str) -> bool:
     """Whether a token counts as a word: it has a letter or a digit."""
     return any(character.isalnum() for character in token)

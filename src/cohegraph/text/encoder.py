@@ -145,11 +145,14 @@ class TransformerEncoder:
         by_length = sorted(range(len(windows)), key=lambda index: len(windows[index]))
         for start in range(0, len(by_length), self._batch_size):
             batch = by_length[start : start + self._batch_size]
-            inputs = self._tokenizer.pad({"input_ids": [windows[index] for index in batch]}, return_tensors="pt")
-            inputs = inputs.to(self._device)
+            ids = [windows[index] for index in batch]
             with torch.inference_mode():
-                states = self._model(**inputs).last_hidden_state
-                sums = (states * inputs["attention_mask"].unsqueeze(-1)).sum(dim=1)
+                if len(ids) == 1:  # nothing to pad, nothing to mask
+                    sums = self._model(input_ids=torch.tensor(ids, device=self._device)).last_hidden_state.sum(dim=1)
+                else:
+                    inputs = self._tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self._device)
+                    states = self._model(**inputs).last_hidden_state
+                    sums = (states * inputs["attention_mask"].unsqueeze(-1)).sum(dim=1)
             yield batch, sums.float().cpu().numpy()
 
 

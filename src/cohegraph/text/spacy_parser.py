@@ -117,9 +117,12 @@ def _sentences(doc: Doc, offset: int) -> Iterator[Sentence]:
         start, end = trimmed(text, span.start_char, span.end_char)
         if start >= end:
             continue
-        nouns = tuple(_noun(token, offset) for token in span if is_noun(token.text, token.pos_))
-        words = sum(is_word(token.text) for token in span)
-        yield Sentence(text[start:end], start + offset, end + offset, words, nouns)
+        words, nouns = 0, []
+        for token in span:
+            words += is_word(token.text)
+            if is_noun(token.text, token.pos_):
+                nouns.append(_noun(token, offset))
+        yield Sentence(text[start:end], start + offset, end + offset, words, tuple(nouns))
 
 
 def _noun(token: Any, offset: int) -> Noun:
