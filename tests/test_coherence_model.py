@@ -218,6 +218,16 @@ def test_a_change_of_settings_waits_for_the_next_training(settings, model, grade
     assert np.array_equal(CoherenceModel.load(tmp_path / "model").predict_proba(texts), before)
 
 
+def test_a_training_that_fails_leaves_the_earlier_one_whole(settings, model, graded, starter):
+    features, labels = model.featurize(graded[0]), graded[1]
+    trained = CoherenceModel(settings).fit(features, labels)
+    before = trained.predict_proba([starter[60].text])
+    broken = Features(features.counts, np.full_like(features.vectors, np.nan), features.tallies)
+    with pytest.raises(CohegraphError, match="diverged"):
+        trained.fit(broken, [1, 2] * 15)
+    assert np.array_equal(trained.predict_proba([starter[60].text]), before)
+
+
 def test_fractions_as_labels(settings, model, graded):
     features, labels = model.featurize(graded[0]), [1.5, 2.0, 3.5] * 10
     assert 0 <= CoherenceModel(settings).fit(features, labels).score(features, labels) <= 1

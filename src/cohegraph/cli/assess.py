@@ -42,6 +42,7 @@ def assess(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a document, one a line.")] = False,
     text_column: TextColumn = "text",
+    parser: Annotated[str | None, typer.Option(help="Where the model's parser is on this machine.")] = None,
     vectors: Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")] = None,
     encoder: Annotated[str | None, typer.Option(help="Where the model's encoder is on this machine.")] = None,
     device: Device = "auto",
@@ -59,7 +60,7 @@ def assess(
     from cohegraph.model.coherence_model import CoherenceModel
 
     set_threads(threads)
-    loaded = CoherenceModel.load(model or STARTER_MODEL, vectors=vectors, encoder=encoder, device=device)
+    loaded = CoherenceModel.load(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
     try:
         results = iter(loaded.assess([entry.text for entry in readable], show_progress=len(readable) > 1))
     except KeyboardInterrupt:

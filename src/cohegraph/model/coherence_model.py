@@ -113,18 +113,17 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _check_patterns(rows, settings)
         options = settings.corpus_graph
         graph = build_corpus_graph(rows.counts, pmi=options.pmi, unseen=options.unseen, too_short=options.too_short)
-        self.settings_ = settings
-        self.classes_ = classes
-        self.levels_ = encoded.levels
-        self.ordered_ = encoded.ordered
-        self.documents_ = len(rows)
-        self.pattern_frequency_ = graph.frequency
-        self.parts_ = dict(features.parts)
         dev_documents = None
         if held_out is not None:
-            dev_documents = Labelled(self._weights(held_out[0].counts), held_out[0].vectors, held_out[1])
+            _check_patterns(held_out[0], settings)
+            idf = inverse_document_frequency(graph.frequency, len(rows), options.unseen)
+            dev_weights = document_weights(held_out[0].counts, idf, options.too_short)
+            dev_documents = Labelled(dev_weights, held_out[0].vectors, held_out[1])
         result = train(graph, rows.vectors, codes[training], len(classes), settings.training, dev=dev_documents)
-        self.gcn_ = result.gcn
+        # Only now, so that a training which fails leaves an earlier one whole.
+        self.settings_, self.gcn_, self.pattern_frequency_ = settings, result.gcn, graph.frequency
+        self.classes_, self.levels_, self.ordered_ = classes, encoded.levels, encoded.ordered
+        self.documents_, self.parts_ = len(rows), dict(features.parts)
         self.name_, self.note_ = type(self).__name__, ""
         chosen = result.epochs[result.chosen_epoch - 1]
         self.training_ = {
@@ -259,8 +258,8 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(texts, Features):
             features = texts
             if features.settings is not None:
-                same = {"places": False}
-                _check_same_settings(self.settings_.of_features(**same), features.settings.of_features(**same))
+                wanted = self.settings_.of_features(places=False)
+                _check_same_settings(wanted, features.settings.of_features(places=False))
         else:
             self._check_places()
             featurizer = Featurizer(self.settings_, device=self.device)
