@@ -8,7 +8,7 @@ from common import report, seconds, set_threads
 from scipy import sparse
 
 from cohegraph.graph.catalogue import catalogue
-from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, inverse_document_frequency
+from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
 from cohegraph.model.full_graph import full_graph_logits
 from cohegraph.model.gcn import GCN, TrainedGCN, TrainingGraph
 
@@ -27,7 +27,7 @@ def trained(documents: int) -> tuple[CorpusGraph, np.ndarray, TrainedGCN, sparse
     vectors = np.random.default_rng(1).normal(size=(documents, DIMENSIONS)).astype(np.float32)
     gcn = GCN(DIMENSIONS, HIDDEN, CLASSES, init="glorot", generator=torch.Generator(), dtype=torch.float32)
     network = gcn.trained(torch.from_numpy(vectors), TrainingGraph(graph, torch.float32))
-    new = document_weights(counts(NEW, patterns, 2), inverse_document_frequency(graph.frequency, documents))
+    new = document_weights(counts(NEW, patterns, 2), pattern_factors(graph.frequency, documents))
     return graph, vectors, network, new
 
 

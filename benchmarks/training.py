@@ -11,7 +11,7 @@ from scipy import sparse
 from scoring import counts
 
 from cohegraph.graph.catalogue import catalogue
-from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, inverse_document_frequency
+from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
 from cohegraph.model.full_graph import full_graph_logits
 from cohegraph.model.gcn import TrainedGCN
 from cohegraph.model.training import Labelled, evaluate, train
@@ -57,7 +57,7 @@ def main() -> None:
     vectors = rng.normal(size=(TRAINING, DIMENSIONS)).astype(np.float32)
     classes = rng.integers(0, CLASSES, TRAINING)
     held_out = document_weights(
-        counts(DEV + TEST, patterns, 1), inverse_document_frequency(graph.frequency, TRAINING)
+        counts(DEV + TEST, patterns, 1), pattern_factors(graph.frequency, TRAINING)
     )  # fmt: skip
     new = rng.normal(size=(DEV + TEST, DIMENSIONS)).astype(np.float32)
     gold = rng.integers(0, CLASSES, DEV + TEST)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, inverse_document_frequency
+from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, pattern_factors
 
 # Four documents, four patterns. Pattern 0 is in 4 documents, 1 in 2, 2 in 2, 3 in none.
 COUNTS = sparse.csr_array(
@@ -62,13 +62,13 @@ def test_without_edges_between_patterns():
 
 
 def test_an_unseen_pattern_has_no_weight_but_counts_in_the_normalisation():
-    idf = inverse_document_frequency(np.array([4, 2, 2, 0]), 4)
+    idf = pattern_factors(np.array([4, 2, 2, 0]), 4)
     weights = document_weights(sparse.csr_array([[0, 1, 0, 3]]), idf).toarray()
     np.testing.assert_allclose(weights, [[0, log(2) / 4, 0, 0]])
 
 
 def test_the_released_weight_of_an_unseen_pattern_outweighs_all_else():
-    idf = inverse_document_frequency(np.array([4, 2, 2, 0]), 4, "released")
+    idf = pattern_factors(np.array([4, 2, 2, 0]), 4, unseen="released")
     assert idf[3] == pytest.approx(log(4 / 1e-6))
 
 

@@ -11,10 +11,10 @@ from scipy import sparse
 from scipy.special import softmax
 
 from cohegraph.errors import CohegraphError
-from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, inverse_document_frequency
+from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, pattern_factors
 from cohegraph.model.full_graph import full_graph_logits
 from cohegraph.model.gcn import GCN, TrainingGraph
-from cohegraph.model.training import Labelled, evaluate, train
+from cohegraph.model.training import Labelled, quality, train
 from cohegraph.settings import TrainingSettings
 
 DIMENSIONS, HIDDEN, CLASSES = 7, 5, 3
@@ -58,7 +58,7 @@ def test_closed_form_equals_the_full_renormalised_graph(dtype, tolerance, corpus
     counts, new_counts, vectors, new_vectors = corpus
     graph = build_corpus_graph(sparse.csr_array(counts), pmi=pmi, unseen=unseen, too_short=too_short)
     trained = network(dtype).trained(torch.from_numpy(vectors).to(dtype), TrainingGraph(graph, dtype))
-    idf = inverse_document_frequency(graph.frequency, len(counts), unseen)
+    idf = pattern_factors(graph.frequency, len(counts), unseen=unseen)
     weights = document_weights(sparse.csr_array(new_counts), idf, too_short)
     closed = trained.logits(weights, new_vectors)
     w0, w1 = trained.w0, trained.w1
@@ -135,11 +135,15 @@ def learnable(seed=0, documents=300):
     return counts, vectors, classes
 
 
+def evaluate(network, documents):
+    return quality(network.logits(documents.weights, documents.vectors), documents.classes)
+
+
 def fitted(dev=False, on_epoch=None, edges=True, **changes):
     counts, vectors, classes = learnable()
     graph = build_corpus_graph(counts if edges else sparse.csr_array(counts.shape, dtype=np.int64))
     dev_counts, dev_vectors, dev_classes = learnable(seed=1)
-    idf = inverse_document_frequency(graph.frequency, len(classes))
+    idf = pattern_factors(graph.frequency, len(classes))
     held_out = Labelled(document_weights(dev_counts, idf), dev_vectors, dev_classes)
     options = TrainingSettings(**({"hidden": 16, "epochs": 60} | changes))
     result = train(
@@ -152,14 +156,14 @@ def test_shared_patterns_help_with_new_documents():
     options = {"learning_rate": 0.05, "epochs": 150, "dropout": 0.2}
     connected, held_out = fitted(**options)
     alone, held_out_alone = fitted(edges=False, **options)
-    assert evaluate(connected.gcn, held_out)[0] > 0.9
-    assert evaluate(alone.gcn, held_out_alone)[0] < 0.7
+    assert evaluate(connected.network, held_out)[0] > 0.9
+    assert evaluate(alone.network, held_out_alone)[0] < 0.7
 
 
 def test_a_seed_gives_the_same_weights_and_another_seed_others():
     first, second, other = fitted()[0], fitted()[0], fitted(seed=1)[0]
-    assert np.array_equal(first.gcn.w0, second.gcn.w0)
-    assert not np.array_equal(first.gcn.w0, other.gcn.w0)
+    assert np.array_equal(first.network.w0, second.network.w0)
+    assert not np.array_equal(first.network.w0, other.network.w0)
 
 
 def test_the_epoch_is_the_best_one_on_dev():
@@ -167,7 +171,7 @@ def test_the_epoch_is_the_best_one_on_dev():
     result, held_out = fitted(dev=True, on_epoch=lambda number, gcn: seen.update({number: gcn}), learning_rate=0.1)
     best = max(seen, key=lambda number: (evaluate(seen[number], held_out)[0], -evaluate(seen[number], held_out)[1]))
     assert result.chosen_epoch == best
-    assert np.array_equal(result.gcn.w0, seen[best].w0)
+    assert np.array_equal(result.network.w0, seen[best].w0)
 
 
 def test_training_that_diverges_says_so():
@@ -183,8 +187,8 @@ def test_patience_stops_early():
 
 
 def test_weight_decay_shrinks_and_clipping_limits_the_first_step():
-    assert np.linalg.norm(fitted(weight_decay=0.1)[0].gcn.w0) < np.linalg.norm(fitted()[0].gcn.w0)
-    assert not np.array_equal(fitted(clip=1e-3)[0].gcn.w0, fitted()[0].gcn.w0)
+    assert np.linalg.norm(fitted(weight_decay=0.1)[0].network.w0) < np.linalg.norm(fitted()[0].network.w0)
+    assert not np.array_equal(fitted(clip=1e-3)[0].network.w0, fitted()[0].network.w0)
 
 
 def test_balanced_class_weights_lift_the_rare_class():
@@ -194,7 +198,7 @@ def test_balanced_class_weights_lift_the_rare_class():
     shares = {}
     for choice in ("none", "balanced"):
         options = TrainingSettings(hidden=16, epochs=8, class_weights=choice)
-        gcn = train(graph, vectors[kept], classes[kept], CLASSES, options).gcn
-        logits = gcn.logits(document_weights(counts, inverse_document_frequency(graph.frequency, len(kept))), vectors)
+        gcn = train(graph, vectors[kept], classes[kept], CLASSES, options).network
+        logits = gcn.logits(document_weights(counts, pattern_factors(graph.frequency, len(kept))), vectors)
         shares[choice] = softmax(logits, axis=1)[:, 0].mean()
     assert shares["balanced"] > shares["none"] + 0.02

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -35,8 +36,21 @@ TALLIES = (
     "subgraphs",
     "tokens",
     "cut_tokens",
+    "characters",
+    "distinct_words",
+    "paragraphs",
+)
+SURFACE_FIGURES = (
+    "words (log)",
+    "sentences (log)",
+    "words in a sentence",
+    "characters in a word",
+    "distinct words (share)",
+    "paragraphs (log)",
 )
 _DOCUMENTS_AT_ONCE = 64
+_WORD = re.compile(r"\w+")
+_BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,24 @@ class Features:
     def tally(self, name: str) -> npt.NDArray[np.int64]:
         """One of TALLIES, for every document."""
         return self.tallies[:, TALLIES.index(name)]
+
+    @property
+    def surface(self) -> npt.NDArray[np.float64]:
+        """SURFACE_FIGURES of every document, (N, 6): what a text looks like from afar."""
+        words, sentences, characters, distinct, paragraphs = (
+            self.tally(name).astype(np.float64)
+            for name in ("words", "sentences", "characters", "distinct_words", "paragraphs")
+        )
+        some_words = np.maximum(words, 1)
+        figures = (
+            np.log1p(words),
+            np.log1p(sentences),
+            words / np.maximum(sentences, 1),
+            characters / some_words,
+            distinct / some_words,
+            np.log1p(paragraphs),
+        )
+        return np.stack(figures, axis=1)
 
     @staticmethod
     def concatenate(parts: Sequence[Features]) -> Features:
@@ -153,11 +185,15 @@ class Featurizer:
         for document in self.parser.parse(texts):
             yield self.link_document(document, reach=reach)
 
-    def _features(self, texts: Sequence[str]) -> Features:
+    def count(self, linked: Sequence[LinkedDocument]) -> sparse.csr_array:
+        """The pattern counts of linked documents, (documents, patterns)."""
         subgraphs = self.settings.subgraphs
-        linked = list(self.link(texts, reach=subgraphs.window))
         batch = GraphBatch.of([one.graph for one in linked])
-        counts = count_patterns(batch, self.catalogue, subgraphs.window, subgraphs.subsets)
+        return count_patterns(batch, self.catalogue, subgraphs.window, subgraphs.subsets)
+
+    def _features(self, texts: Sequence[str]) -> Features:
+        linked = list(self.link(texts, reach=self.settings.subgraphs.window))
+        counts = self.count(linked)
         encoded = self.encoder.encode(texts)
         rows = zip(linked, counts.sum(axis=1), encoded.tokens, encoded.cut, strict=True)
         tallies = np.array([_tallies(*row) for row in rows], dtype=np.int64).reshape(-1, len(TALLIES))
@@ -207,7 +243,15 @@ def _tallies(linked: LinkedDocument, subgraphs: int, tokens: int, cut_tokens: in
         subgraphs,
         tokens,
         cut_tokens,
+        *_spelled(linked.document.text),
     )
+
+
+def _spelled(text: str) -> tuple[int, int, int]:
+    """Characters in words, distinct words, and paragraphs, which blank lines part."""
+    words = _WORD.findall(text)
+    paragraphs = sum(1 for part in _BLANK_LINE.split(text) if part.strip())
+    return sum(map(len, words)), len({word.lower() for word in words}), paragraphs
 
 
 # Pretrained parts are large and never change, so models in one process share them.

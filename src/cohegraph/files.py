@@ -9,7 +9,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _MOVES = 20
@@ -75,5 +75,7 @@ def _move_into_place(new: Path, folder: Path) -> None:
             return
         finally:
             if old.exists() and not folder.exists():
-                old.rename(folder)
+                # Another process may be faster; then its folder stays.
+                with suppress(OSError):
+                    old.rename(folder)
             shutil.rmtree(old, ignore_errors=True)

@@ -70,9 +70,20 @@ class SubgraphSettings(_Group):
 class CorpusGraphSettings(_Group):
     """Step 4, Equations 1 to 3."""
 
+    weighting: Literal["tfidf", "tf", "none"] = Field(
+        "tfidf", description="Edges between documents and patterns: Equation 1, without its idf, or no edges."
+    )
     pmi: bool = Field(True, description="Edges between patterns.")
     unseen: Literal["ignore", "released"] = Field("ignore", description="Weight of patterns not seen in training.")
     too_short: Literal["isolated", "pattern"] = Field("isolated", description="Documents with fewer than k sentences.")
+
+
+class NodeSettings(_Group):
+    """Step 5: what document nodes carry besides the vector."""
+
+    surface: float = Field(
+        0.0, ge=0, le=10, description="Weight of six surface figures beside the vector; 0 for none, as in the paper."
+    )
 
 
 class TrainingSettings(_Group):
@@ -88,6 +99,7 @@ class TrainingSettings(_Group):
     clip: float | None = Field(None, gt=0, description="Largest norm of the gradient.")
     class_weights: Literal["none", "balanced"] = Field("none", description="Weigh rare levels more.")
     dev_share: Share = Field(0.0, description="Share of the training documents held out to choose the epoch.")
+    choose_by: Literal["accuracy", "loss"] = Field("accuracy", description="What the best epoch on dev is best in.")
     patience: int | None = Field(None, ge=1, description="Stop after so many epochs without a better one on dev.")
     seed: int = Field(0, ge=0, lt=2**32, description="Of the first weights, dropout and the dev split.")
 
@@ -101,6 +113,7 @@ class Settings(_Group):
     links: LinkSettings = LinkSettings()
     subgraphs: SubgraphSettings = SubgraphSettings()
     corpus_graph: CorpusGraphSettings = CorpusGraphSettings()
+    nodes: NodeSettings = NodeSettings()
     training: TrainingSettings = TrainingSettings()
 
     @classmethod

@@ -52,8 +52,8 @@ def train(
         group_column=group_column,
         skip_unlabelled=skip_unlabelled,
     )
+    from cohegraph.labels import encode_labels
     from cohegraph.model.coherence_model import CoherenceModel
-    from cohegraph.model.labels import encode_labels
     from cohegraph.model.persistence import check_target
     from cohegraph.model.validation import check_folds, cross_validate
 

@@ -45,13 +45,13 @@ def read_graded(
     """The graded documents of a table. Rows without a label are an error, or left out if asked for."""
     wanted = [text_column, label_column, *([group_column] if group_column else [])]
     rows = _checked_rows(file, wanted)
-    unlabelled = [number for number, row in enumerate(rows, start=1) if _is_missing(row[label_column])]
+    unlabelled = [number for number, row in enumerate(rows, start=1) if is_missing(row[label_column])]
     if unlabelled and not skip_unlabelled:
         raise CohegraphError(
             f"{file}: {len(unlabelled)} of {len(rows)} rows have no {label_column} ({_named(unlabelled)}): fill them "
             "in, or leave them out with --skip-unlabelled."
         )
-    rows = [row for row in rows if not _is_missing(row[label_column])]
+    rows = [row for row in rows if not is_missing(row[label_column])]
     if not rows:
         raise CohegraphError(f"{file}: no row has a {label_column}.")
     groups = [str(row[group_column]) for row in rows] if group_column else None
@@ -70,7 +70,7 @@ def read_plain_text(file: Path) -> str:
 
 
 def _checked_rows(file: Path, wanted: list[str]) -> list[Row]:
-    rows = list(_rows(file))
+    rows = list(read_rows(file))
     if not rows:
         raise CohegraphError(f"{file} has no rows.")
     for column in wanted:
@@ -91,7 +91,8 @@ def _texts(file: Path, rows: list[Row], column: str) -> list[str]:
     return [row[column] for row in rows]
 
 
-def _rows(file: Path) -> Iterator[Row]:
+def read_rows(file: Path, *, legacy: bool = False) -> Iterator[Row]:
+    """The rows of a table by column; ``legacy`` reads Windows-1252 and stray quotation marks in CSV and TSV too."""
     ending = file.suffix.lower()
     if ending not in TABLE_ENDINGS:
         raise CohegraphError(f"{file} is not a table that can be read: it must end in {', '.join(TABLE_ENDINGS)}.")
@@ -101,7 +102,7 @@ def _rows(file: Path) -> Iterator[Row]:
     elif ending in (".jsonl", ".ndjson"):
         yield from _json_lines(file)
     else:
-        yield from _separated(file, "\t" if ending == ".tsv" else ",")
+        yield from _separated(file, "\t" if ending == ".tsv" else ",", legacy)
 
 
 def _parquet(file: Path) -> Iterator[Row]:
@@ -128,10 +129,11 @@ def _json_lines(file: Path) -> Iterator[Row]:
         yield row
 
 
-def _separated(file: Path, delimiter: str) -> Iterator[Row]:
+def _separated(file: Path, delimiter: str, legacy: bool) -> Iterator[Row]:
     csv.field_size_limit(_LONGEST_FIELD)
+    content = _decoded(file, legacy=legacy)
     try:
-        reader = csv.DictReader(io.StringIO(_decoded(file), newline=""), delimiter=delimiter, strict=True)
+        reader = csv.DictReader(io.StringIO(content, newline=""), delimiter=delimiter, strict=not legacy)
         names = reader.fieldnames or []
         if len(set(names)) < len(names):
             raise DamagedFileError(f"{file} has two columns of the same name: give each its own.")
@@ -145,13 +147,18 @@ def _separated(file: Path, delimiter: str) -> Iterator[Row]:
         raise DamagedFileError(f"{file} is not a table that can be read: {error}.") from None
 
 
-def _decoded(file: Path) -> str:
+def _decoded(file: Path, *, legacy: bool = False) -> str:
     _must_exist(file)
     try:
         content = file.read_bytes()
     except OSError as error:
         raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
-    return decoded(content, str(file))
+    try:
+        return decoded(content, str(file))
+    except CohegraphError:
+        if not legacy or b"\0" in content:
+            raise
+        return content.decode("cp1252", errors="replace")
 
 
 def decoded(content: bytes, name: str) -> str:
@@ -177,7 +184,8 @@ def _must_exist(file: Path) -> None:
         raise CohegraphError(f"There is no file {file}.")
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a field is empty."""
     return value is None or value != value or (isinstance(value, str) and not value.strip())
 
 

@@ -7,6 +7,9 @@ Patterns that no training document contains have no idf in Equation 1. With ``un
 have no edges and carry nothing, though they still count in the normalisation of the document that shows them.
 ``unseen="released"`` is the released code's log(N / 1e-6), which can outweigh all else in a document.
 
+``weighting="tf"`` leaves out the idf of Equation 1: every pattern of the training documents has the factor 1, so that
+a pattern which all documents contain connects them too. ``weighting="none"`` leaves out the edges altogether.
+
 A document without any subset has no pattern. With ``too_short="isolated"`` it has no edges either, so that its text
 alone decides; ``too_short="pattern"`` (the released code) gives all such documents one more pattern in common.
 """
@@ -20,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+Weighting = Literal["tfidf", "tf", "none"]
 Unseen = Literal["ignore", "released"]
 TooShort = Literal["isolated", "pattern"]
 FloatArray = npt.NDArray[np.float64]
@@ -43,13 +47,18 @@ class CorpusGraph:
 
 
 def build_corpus_graph(
-    counts: sparse.csr_array, *, pmi: bool = True, unseen: Unseen = "ignore", too_short: TooShort = "isolated"
+    counts: sparse.csr_array,
+    *,
+    weighting: Weighting = "tfidf",
+    pmi: bool = True,
+    unseen: Unseen = "ignore",
+    too_short: TooShort = "isolated",
 ) -> CorpusGraph:
     """The corpus graph of the documents whose pattern counts are the rows of ``counts``."""
     counts = _with_too_short(counts, too_short)
     documents, patterns = counts.shape
     frequency = np.bincount(counts.indices[counts.data > 0], minlength=patterns)
-    weights = _weights(counts, inverse_document_frequency(frequency, documents, unseen))
+    weights = _weights(counts, pattern_factors(frequency, documents, weighting, unseen))
     block = _pmi(counts, frequency) if pmi else sparse.csr_array((patterns, patterns))
     return CorpusGraph(
         weights=weights,
@@ -60,23 +69,29 @@ def build_corpus_graph(
     )
 
 
-def inverse_document_frequency(
-    frequency: npt.NDArray[np.int64], documents: int, unseen: Unseen = "ignore"
+def pattern_factors(
+    frequency: npt.NDArray[np.int64], documents: int, weighting: Weighting = "tfidf", unseen: Unseen = "ignore"
 ) -> FloatArray:
-    """The second factor of Equation 1; what a pattern without any document gets is ``unseen``."""
+    """The second factor of Equation 1, idf; what a pattern without any document gets is ``unseen``."""
+    seen = frequency > 0
+    if weighting == "none":
+        return np.zeros(len(frequency))
     rarest = _RELEASED_UNSEEN_FREQUENCY if unseen == "released" else documents
-    return np.asarray(np.log(documents / np.where(frequency > 0, frequency, rarest)))
+    idf = np.log(documents / np.where(seen, frequency, rarest))
+    return np.asarray(idf if weighting == "tfidf" else np.where(seen, 1.0, idf))
 
 
-def document_weights(counts: sparse.csr_array, idf: FloatArray, too_short: TooShort = "isolated") -> sparse.csr_array:
-    """Equation 1 for documents that need not be in the graph: share of the document's subsets, times idf."""
-    return _weights(_with_too_short(counts, too_short), idf)
+def document_weights(
+    counts: sparse.csr_array, factors: FloatArray, too_short: TooShort = "isolated"
+) -> sparse.csr_array:
+    """Equation 1 for documents that need not be in the graph: share of the document's subsets, times the factors."""
+    return _weights(_with_too_short(counts, too_short), factors)
 
 
-def _weights(counts: sparse.csr_array, idf: FloatArray) -> sparse.csr_array:
+def _weights(counts: sparse.csr_array, factors: FloatArray) -> sparse.csr_array:
     subsets = np.asarray(counts.sum(axis=1), dtype=np.float64)
     row_of = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-    data = counts.data / subsets[row_of] * idf[counts.indices]
+    data = counts.data / subsets[row_of] * factors[counts.indices]
     # A copy: removing the zeros would change the counts, whose indices these are.
     weights = sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape, copy=True)
     weights.eliminate_zeros()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
 from cohegraph.errors import CohegraphError, DamagedFileError
-from cohegraph.features import TALLIES, Features, Featurizer
+from cohegraph.features import SURFACE_FIGURES, TALLIES, Features, Featurizer
 from cohegraph.graph.catalogue import catalogue
-from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, inverse_document_frequency
+from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, pattern_factors
+from cohegraph.labels import as_labels, encode_labels
 from cohegraph.model.assessment import Assessment, notices
 from cohegraph.model.card import model_card
 from cohegraph.model.gcn import TrainedGCN
-from cohegraph.model.labels import as_labels, encode_labels
+from cohegraph.model.inputs import DocumentInputs
 from cohegraph.model.persistence import ARRAYS, Description, StoredModel, read_model, write_model
 from cohegraph.model.training import Labelled, train
 from cohegraph.presets import preset
@@ -84,7 +86,14 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             _check_same_settings(settings.of_features(), texts.settings.of_features())
         return texts
 
-    def fit(self, texts: Texts, labels: Labels, *, dev: tuple[Texts, Labels] | None = None) -> CoherenceModel:
+    def fit(
+        self,
+        texts: Texts,
+        labels: Labels,
+        *,
+        dev: tuple[Texts, Labels] | None = None,
+        on_epoch: Callable[[int, CoherenceModel], None] | None = None,
+    ) -> CoherenceModel:
         """Train on graded texts.
 
         Args:
@@ -92,6 +101,7 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels: Their levels: any two or more different strings or numbers.
             dev: Documents and labels to choose the epoch with. Without them `training.dev_share` of the documents are
                 held out for it, and where that is 0 the last epoch is taken.
+            on_epoch: Called after every epoch with its number and the model as it is then.
         """
         settings = self.resolved_settings
         encoded = encode_labels(labels, self.levels)
@@ -112,20 +122,45 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = features[training]
         _check_patterns(rows, settings)
         options = settings.corpus_graph
-        graph = build_corpus_graph(rows.counts, pmi=options.pmi, unseen=options.unseen, too_short=options.too_short)
+        inputs = DocumentInputs.of(rows, settings.nodes.surface)
+        graph = build_corpus_graph(rows.counts, **options.model_dump())
         dev_documents = None
         if held_out is not None:
             _check_patterns(held_out[0], settings)
-            idf = inverse_document_frequency(graph.frequency, len(rows), options.unseen)
-            dev_weights = document_weights(held_out[0].counts, idf, options.too_short)
-            dev_documents = Labelled(dev_weights, held_out[0].vectors, held_out[1])
-        result = train(graph, rows.vectors, codes[training], len(classes), settings.training, dev=dev_documents)
-        # Only now, so that a training which fails leaves an earlier one whole.
-        self.settings_, self.gcn_, self.pattern_frequency_ = settings, result.gcn, graph.frequency
-        self.classes_, self.levels_, self.ordered_ = classes, encoded.levels, encoded.ordered
-        self.documents_, self.parts_ = len(rows), dict(features.parts)
-        self.name_, self.note_ = type(self).__name__, ""
+            factors = pattern_factors(graph.frequency, len(rows), options.weighting, options.unseen)
+            dev_weights = document_weights(held_out[0].counts, factors, options.too_short)
+            dev_documents = Labelled(dev_weights, inputs(held_out[0]), held_out[1])
+        attributes: dict[str, Any] = {
+            "settings_": settings,
+            "inputs_": inputs,
+            "pattern_frequency_": graph.frequency,
+            "classes_": classes,
+            "levels_": encoded.levels,
+            "ordered_": encoded.ordered,
+            "documents_": len(rows),
+            "parts_": dict(features.parts),
+            "name_": type(self).__name__,
+            "note_": "",
+        }
+
+        def watched(number: int, network: TrainedGCN) -> None:
+            view = copy(self)
+            view.__dict__.update(attributes, gcn_=network)
+            if on_epoch is not None:
+                on_epoch(number, view)
+
+        result = train(
+            graph,
+            inputs(rows),
+            codes[training],
+            len(classes),
+            settings.training,
+            dev=dev_documents,
+            on_epoch=None if on_epoch is None else watched,
+        )
         chosen = result.epochs[result.chosen_epoch - 1]
+        # Only now, so that a training which fails leaves an earlier one whole.
+        self.__dict__.update(attributes, gcn_=result.network)
         self.training_ = {
             "documents": {str(level): int((codes[training] == code).sum()) for code, level in enumerate(classes)},
             "dev_documents": 0 if held_out is None else len(held_out[0]),
@@ -191,6 +226,7 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "levels": list(self.levels_),
             "ordered": self.ordered_,
             "documents": self.documents_,
+            "surface": [self.inputs_.mean, self.inputs_.scale] if self.inputs_.weight else None,
             "parts": self.parts_,
             "training": self.training_,
             "settings": self.settings_.to_dict(),
@@ -232,6 +268,7 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model.classes_, model.levels_, model.ordered_ = encoded.classes, encoded.levels, about.ordered
         model.documents_, model.parts_, model.training_ = about.documents, about.parts, about.training
         model.name_, model.note_ = about.name, about.note
+        model.inputs_ = _stored_inputs(settings.nodes.surface, about.surface, folder)
         model._check_shapes(folder)
         return model
 
@@ -273,9 +310,10 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if part != "parser":
                 raise CohegraphError(f"{message}: name the right one when loading the model.")
             warnings.warn(f"{message}: results may differ a little.", stacklevel=3)
-        if features.vectors.shape[1] != self.gcn_.w0.shape[0]:
+        dimensions = self.gcn_.w0.shape[0] - (len(SURFACE_FIGURES) if self.inputs_.weight else 0)
+        if features.vectors.shape[1] != dimensions:
             raise CohegraphError(
-                f"The model takes vectors of {self.gcn_.w0.shape[0]} dimensions, and the encoder gives "
+                f"The model takes vectors of {dimensions} dimensions, and the encoder gives "
                 f"{features.vectors.shape[1]}: use the encoder that it was trained with."
             )
         return features
@@ -293,13 +331,13 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
 
     def _probabilities(self, features: Features) -> npt.NDArray[np.float64]:
-        logits = self.gcn_.logits(self._weights(features.counts), features.vectors)
+        logits = self.gcn_.logits(self._weights(features.counts), self.inputs_(features))
         return np.asarray(softmax(logits.astype(np.float64), axis=1))
 
     def _weights(self, counts: sparse.csr_array) -> sparse.csr_array:
         options = self.settings_.corpus_graph
-        idf = inverse_document_frequency(self.pattern_frequency_, self.documents_, options.unseen)
-        return document_weights(counts, idf, options.too_short)
+        factors = pattern_factors(self.pattern_frequency_, self.documents_, options.weighting, options.unseen)
+        return document_weights(counts, factors, options.too_short)
 
     def _unseen_subgraphs(self, counts: sparse.csr_array) -> npt.NDArray[np.int64]:
         seen = self.pattern_frequency_[: counts.shape[1]] > 0
@@ -322,6 +360,17 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise DamagedFileError(
                 f"The model in {folder} has fewer documents than one of its patterns: it is damaged."
             )
+
+
+def _stored_inputs(
+    weight: float, surface: tuple[list[float], list[float]] | None, folder: str | Path
+) -> DocumentInputs:
+    if weight == 0:
+        return DocumentInputs()
+    shapes_fit = surface is not None and all(len(column) == len(SURFACE_FIGURES) for column in surface)
+    if surface is None or not shapes_fit or not np.isfinite(surface).all() or min(surface[1]) <= 0:
+        raise DamagedFileError(f"The surface figures of the model in {folder} are damaged.")
+    return DocumentInputs(weight, tuple(surface[0]), tuple(surface[1]))
 
 
 def _check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> None:

@@ -76,6 +76,21 @@ class TrainedGCN:
         state: Floats = share @ hidden + np.maximum(z, 0) / (degree * degree)
         return state @ self.w1
 
+    def logits_together(self, weights: sparse.csr_array, vectors: Floats) -> Floats:
+        """The same as `logits`, to rounding, and faster for many documents: training looks at dev after every epoch."""
+        dtype = self.w0.dtype
+        b, patterns = weights.data.astype(dtype)[:, None], weights.indices
+        row_of = np.repeat(np.arange(len(vectors)), np.diff(weights.indptr))
+        z = vectors.astype(dtype, copy=False) @ self.w0
+        degree = 1 + np.asarray(weights.sum(axis=1), dtype=dtype)[:, None]
+        root = np.sqrt(degree)
+        hidden = np.maximum(b * (z / root)[row_of] + self.pattern_sums[patterns], 0)
+        share = b / ((self.pattern_degrees[patterns][:, None] + b) * root[row_of])
+        edges = np.arange(len(patterns))
+        gather = sparse.csr_array((share[:, 0], edges, weights.indptr), shape=(len(vectors), len(patterns)))
+        state: Floats = gather @ hidden + np.maximum(z, 0) / (degree * degree)
+        return state @ self.w1
+
 
 class TrainingGraph:
     """The blocks of the normalised adjacency matrix that training multiplies with, as tensors."""
@@ -106,8 +121,8 @@ class GCN(nn.Module):
         self, dimensions: int, hidden: int, classes: int, *, init: Init, generator: torch.Generator, dtype: torch.dtype
     ) -> None:
         super().__init__()
-        self.w0 = nn.Parameter(_initial(dimensions, hidden, init, generator, dtype))
-        self.w1 = nn.Parameter(_initial(hidden, classes, init, generator, dtype))
+        self.w0 = nn.Parameter(initial_weights(dimensions, hidden, init, generator, dtype))
+        self.w1 = nn.Parameter(initial_weights(hidden, classes, init, generator, dtype))
 
     def forward(
         self,
@@ -119,12 +134,12 @@ class GCN(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Logits of the training documents, (documents, classes)."""
-        z = _dropped(vectors, input_dropout, generator) @ self.w0
+        z = dropped(vectors, input_dropout, generator) @ self.w0
         degree = graph.document_degrees[:, None]
         documents = torch.relu(z / degree)
         patterns = torch.relu(graph.to_patterns(z) / graph.pattern_degrees.sqrt()[:, None])
-        documents = _dropped(documents, dropout, generator)
-        patterns = _dropped(patterns, dropout, generator)
+        documents = dropped(documents, dropout, generator)
+        patterns = dropped(patterns, dropout, generator)
         # W1 first: the sparse product then has a column a class instead of a column a hidden unit.
         return (documents @ self.w1) / degree + graph.to_documents(patterns @ self.w1)
 
@@ -160,14 +175,15 @@ def _csr_tensor(matrix: sparse.csr_array, dtype: torch.dtype) -> Tensor:
         )
 
 
-def _initial(rows: int, columns: int, init: Init, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+def initial_weights(rows: int, columns: int, init: Init, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    """A weight matrix at the start of training."""
     if init == "normal":
         return torch.randn(rows, columns, generator=generator, dtype=dtype)
     bound = (6 / (rows + columns)) ** 0.5
     return torch.empty(rows, columns, dtype=dtype).uniform_(-bound, bound, generator=generator)
 
 
-def _dropped(values: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
+def dropped(values: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
     """Dropout from a generator of its own, so that training neither reads nor moves the global random state."""
     if share == 0:
         return values

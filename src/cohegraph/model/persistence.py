@@ -40,6 +40,7 @@ class Description(BaseModel):
     levels: list[str | int | float | bool]
     ordered: bool
     documents: int = Field(ge=1, lt=2**53)
+    surface: tuple[list[float], list[float]] | None = Field(None, strict=False)
     parts: dict[str, str]
     training: dict[str, Any]
     settings: dict[str, Any]

@@ -1,9 +1,10 @@
-"""Full-batch training on the corpus graph, with the epoch chosen on dev documents where there are any."""
+"""Full-batch training, with the epoch chosen on dev documents where there are any."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +17,19 @@ from cohegraph.graph.corpus_graph import CorpusGraph
 from cohegraph.model.gcn import GCN, TrainedGCN, TrainingGraph
 from cohegraph.settings import TrainingSettings
 
+Floats = npt.NDArray[np.floating]
+Classes = npt.NDArray[np.int64]
+Trained = TypeVar("Trained")
+Trained_co = TypeVar("Trained_co", covariant=True)
+
 
 @dataclass(frozen=True)
 class Labelled:
     """Documents outside the graph with their classes: weights (n, patterns), vectors (n, dimensions), classes (n,)."""
 
     weights: sparse.csr_array
-    vectors: npt.NDArray[np.floating]
-    classes: npt.NDArray[np.int64]
+    vectors: Floats
+    classes: Classes
 
 
 @dataclass(frozen=True)
@@ -36,81 +42,137 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Training:
-    """A finished training: the chosen weights, the epoch they are from (counted from 1), and every epoch's figures."""
+class Training(Generic[Trained]):
+    """A finished training: the chosen network, the epoch it is from (counted from 1), and every epoch's figures."""
 
-    gcn: TrainedGCN
+    network: Trained
     chosen_epoch: int
     epochs: tuple[Epoch, ...]
 
 
-def train(
-    graph: CorpusGraph,
-    vectors: npt.NDArray[np.floating],
-    classes: npt.NDArray[np.int64],
+class Trainable(Protocol[Trained_co]):
+    """A network on its training documents."""
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """What is learnt."""
+
+    def logits(self, settings: TrainingSettings, generator: torch.Generator) -> torch.Tensor:
+        """Logits of the training documents, with dropout drawn from the generator."""
+
+    def trained(self) -> Trained_co:
+        """The network as it is now, as a value that later steps do not change."""
+
+
+@dataclass(frozen=True)
+class Dev(Generic[Trained]):
+    """How to tell the quality of a network in training: its logits of the dev documents, and their classes."""
+
+    logits: Callable[[Trained], Floats]
+    classes: Classes
+
+
+def optimise(
+    network: Trainable[Trained],
+    classes: Classes,
     number_of_classes: int,
     settings: TrainingSettings,
+    generator: torch.Generator,
     *,
-    dev: Labelled | None = None,
-    on_epoch: Callable[[int, TrainedGCN | None], None] | None = None,
-    dtype: torch.dtype = torch.float32,
-) -> Training:
+    dev: Dev[Trained] | None = None,
+    on_epoch: Callable[[int, Trained], None] | None = None,
+) -> Training[Trained]:
     """Minimise Equation 7 (its mean over documents) with Adam.
 
-    With dev documents the weights of the epoch with the best dev accuracy are kept, of equals the one with the lowest
-    dev loss; without, those of the last epoch. ``on_epoch`` is called after every epoch with its number and, where
-    there are dev documents, the network as it is then.
+    With dev documents the epoch with the best dev figure is kept: with ``choose_by="accuracy"`` the most accurate, of
+    equals the one with the lowest loss; with ``choose_by="loss"`` the one with the lowest loss. Without, the last
+    epoch is. ``on_epoch`` is called after every epoch with its number and the network as it is then.
     """
-    generator = torch.Generator().manual_seed(settings.seed)
-    blocks = TrainingGraph(graph, dtype)
-    inputs = torch.from_numpy(np.asarray(vectors)).to(dtype)
     targets = torch.from_numpy(np.asarray(classes, dtype=np.int64))
-    gcn = GCN(inputs.shape[1], settings.hidden, number_of_classes, init=settings.init, generator=generator, dtype=dtype)
-    optimizer = torch.optim.Adam(gcn.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
-    class_weights = _class_weights(targets, number_of_classes, settings, dtype)
-
+    optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     epochs: list[Epoch] = []
     best: tuple[float, float] | None = None
     chosen, chosen_epoch = None, 0
     for number in range(1, settings.epochs + 1):
         optimizer.zero_grad()
-        logits = gcn(
-            inputs,
-            blocks,
-            dropout=settings.dropout,
-            input_dropout=settings.input_dropout,
-            generator=generator,
-        )
-        loss = cross_entropy(logits, targets, weight=class_weights)
+        logits = network.logits(settings, generator)
+        loss = cross_entropy(logits, targets, weight=_class_weights(targets, number_of_classes, settings, logits.dtype))
         if not torch.isfinite(loss):
             raise CohegraphError(f"Training diverged in epoch {number}: choose a lower training.learning_rate.")
         loss.backward()
         if settings.clip is not None:
-            torch.nn.utils.clip_grad_norm_(gcn.parameters(), settings.clip)
+            torch.nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
         optimizer.step()
-        now = None
+        now = network.trained() if dev is not None or on_epoch is not None else None
         if dev is None:
             epochs.append(Epoch(loss.item()))
-        else:
-            now = gcn.trained(inputs, blocks)
-            accuracy, dev_loss = evaluate(now, dev)
+        elif now is not None:
+            accuracy, dev_loss = quality(dev.logits(now), dev.classes)
             epochs.append(Epoch(loss.item(), accuracy, dev_loss))
-            if best is None or (accuracy, -dev_loss) > best:
-                best, chosen, chosen_epoch = (accuracy, -dev_loss), now, number
-        if on_epoch is not None:
+            figure = (accuracy, -dev_loss) if settings.choose_by == "accuracy" else (-dev_loss, accuracy)
+            if best is None or figure > best:
+                best, chosen, chosen_epoch = figure, now, number
+        if on_epoch is not None and now is not None:
             on_epoch(number, now)
         if dev is not None and settings.patience is not None and number - chosen_epoch >= settings.patience:
             break
     if chosen is None:
-        chosen, chosen_epoch = gcn.trained(inputs, blocks), len(epochs)
+        chosen, chosen_epoch = network.trained(), len(epochs)
     return Training(chosen, chosen_epoch, tuple(epochs))
 
 
-def evaluate(gcn: TrainedGCN, documents: Labelled) -> tuple[float, float]:
-    """Accuracy and mean cross-entropy on documents outside the graph."""
-    logits = gcn.logits(documents.weights, documents.vectors)
-    accuracy = float((logits.argmax(axis=1) == documents.classes).mean())
-    return accuracy, cross_entropy(torch.from_numpy(logits), torch.from_numpy(documents.classes)).item()
+class _GCNOnGraph:
+    """A GCN with the graph that it is trained on."""
+
+    def __init__(self, gcn: GCN, vectors: torch.Tensor, graph: TrainingGraph) -> None:
+        self._gcn, self._vectors, self._graph = gcn, vectors, graph
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        return self._gcn.parameters()
+
+    def logits(self, settings: TrainingSettings, generator: torch.Generator) -> torch.Tensor:
+        logits: torch.Tensor = self._gcn(
+            self._vectors,
+            self._graph,
+            dropout=settings.dropout,
+            input_dropout=settings.input_dropout,
+            generator=generator,
+        )
+        return logits
+
+    def trained(self) -> TrainedGCN:
+        return self._gcn.trained(self._vectors, self._graph)
+
+
+def train(
+    graph: CorpusGraph,
+    vectors: Floats,
+    classes: Classes,
+    number_of_classes: int,
+    settings: TrainingSettings,
+    *,
+    dev: Labelled | None = None,
+    on_epoch: Callable[[int, TrainedGCN], None] | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Training[TrainedGCN]:
+    """Train the GCN on a corpus graph; see `optimise`."""
+    generator = torch.Generator().manual_seed(settings.seed)
+    inputs = torch.from_numpy(np.asarray(vectors)).to(dtype)
+    gcn = GCN(inputs.shape[1], settings.hidden, number_of_classes, init=settings.init, generator=generator, dtype=dtype)
+    return optimise(
+        _GCNOnGraph(gcn, inputs, TrainingGraph(graph, dtype)),
+        classes,
+        number_of_classes,
+        settings,
+        generator,
+        dev=None if dev is None else Dev(lambda now: now.logits_together(dev.weights, dev.vectors), dev.classes),
+        on_epoch=on_epoch,
+    )
+
+
+def quality(logits: Floats, classes: Classes) -> tuple[float, float]:
+    """Accuracy and mean cross-entropy of logits."""
+    accuracy = float((logits.argmax(axis=1) == classes).mean())
+    return accuracy, cross_entropy(torch.from_numpy(logits), torch.from_numpy(classes)).item()
 
 
 def _class_weights(

@@ -1,0 +1,55 @@
+"""ELLIPSE: essays by English learners (Crossley et al., 2023), the official CSV or JSON Lines with the same fields.
+
+Scores run from 1 to 5 in halves. The level is low up to 2.5, medium at 3, high from 3.5 on. Prompts are the groups or,
+where ``by_prompt`` is asked for, the sections.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from cohegraph.corpora.corpus import Corpus, number_of, rows_with, text_of
+from cohegraph.errors import CohegraphError
+
+LEVELS = ("low", "medium", "high")
+_LOWEST_MEDIUM, _LOWEST_HIGH = 2.75, 3.25
+# The whole corpus has 6,482 essays, its halves for training and testing 3,911 and 2,571.
+_PUBLISHED = (6_482, 3_911, 2_571)
+_OFFICIAL = ("full_text",)
+
+
+def read_ellipse(
+    file: Path, *, score: Literal["cohesion", "overall"] = "cohesion", by_prompt: bool = False, partial: bool = False
+) -> Corpus:
+    """All essays, graded by one of the scores."""
+    columns = {
+        "id": ("text_id_kaggle", "text_id", "id"),
+        "text": ("full_text", "text"),
+        "score": (score,),
+        "prompt": ("prompt",),
+    }
+    rows = rows_with(file, columns, "ELLIPSE")
+    if file.suffix.lower() == ".csv" and len(rows) not in _PUBLISHED and not partial:
+        raise CohegraphError(
+            f"{file} has {len(rows):,} essays, and ELLIPSE has 6,482 (3,911 for training, 2,571 for testing): download "
+            "it again, or say partial = true (--partial)."
+        )
+    documents = []
+    for number, row in enumerate(rows, start=1):
+        value = number_of(row, "score", file, f"row {number}", low=1, high=5)
+        level = LEVELS[(value > _LOWEST_MEDIUM) + (value > _LOWEST_HIGH)]
+        documents.append((str(row["id"]), text_of(row, file, f"row {number}"), level, str(row["prompt"]), value))
+    if by_prompt:
+        documents.sort(key=lambda document: document[3])
+    ids, texts, labels, prompts, scores = zip(*documents, strict=True)
+    return Corpus(
+        f"ELLIPSE {score}",
+        ids,
+        texts,
+        labels,
+        LEVELS,
+        prompts if by_prompt else ("all",) * len(ids),
+        groups=prompts,
+        scores=scores,
+    )

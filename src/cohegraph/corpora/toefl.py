@@ -1,0 +1,72 @@
+"""TOEFL11 (Blanchard et al., 2013), as the Linguistic Data Consortium gives it out (LDC2014T06).
+
+Somewhere in the folder lies ``index.csv`` (file name, prompt, native language, score level) and, in
+``responses/original``, one text file an essay. The prompts are the sections.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from cohegraph.corpora.corpus import Corpus, check_sizes, rows_with
+from cohegraph.corpora.tables import read_plain_text
+from cohegraph.errors import CohegraphError
+
+LEVELS = ("low", "medium", "high")
+# Table of statistics of the paper: essays to prompts 1 to 8.
+SIZES = dict(zip([f"P{n}" for n in range(1, 9)], (1656, 1562, 1396, 1509, 1648, 960, 1686, 1683), strict=True))
+_COLUMNS = {
+    "file": ("Filename", "File name", "File"),
+    "prompt": ("Prompt",),
+    "level": ("Score Level", "ScoreLevel", "Score", "Level"),
+}
+_PLACES = ("responses/original", "original", "responses", ".")
+
+
+def read_toefl(folder: Path, *, partial: bool = False) -> Corpus:
+    """All essays of the index."""
+    index = _index(folder)
+    texts = next((index.parent / place for place in _PLACES if any((index.parent / place).glob("*.txt"))), None)
+    if texts is None:
+        raise CohegraphError(f"There are no essays beside {index}: TOEFL11 has them in responses/original.")
+    documents = []
+    missing = []
+    for number, row in enumerate(rows_with(index, _COLUMNS, "TOEFL11"), start=1):
+        level, prompt = str(row["level"]).strip().lower(), str(row["prompt"]).strip().upper()
+        prompt = prompt if prompt.startswith("P") else f"P{prompt}"
+        if level not in LEVELS or prompt not in SIZES:
+            raise CohegraphError(
+                f"{index}, row {number}: '{row['prompt']}' and '{row['level']}' are not a prompt from P1 to P8 and a "
+                "level low, medium or high."
+            )
+        file = texts / str(row["file"]).strip()
+        if not file.is_file():
+            missing.append(file.name)
+            continue
+        documents.append((file.stem, read_plain_text(file), level, prompt))
+    if missing and not partial:
+        raise CohegraphError(
+            f"{len(missing)} essays of {index.name} are not in {texts} (the first: {missing[0]}): the download is not "
+            "complete; say partial = true (--partial) to do without them."
+        )
+    if not documents:
+        raise CohegraphError(f"None of the essays of {index} is in {texts}.")
+    check_sizes(
+        Counter(prompt for *_, prompt in documents),
+        {prompt: (size,) for prompt, size in SIZES.items()},
+        "TOEFL11",
+        partial=partial,
+    )
+    documents.sort(key=lambda document: (document[3], document[0]))
+    ids, contents, labels, sections = zip(*documents, strict=True)
+    return Corpus("TOEFL11", ids, contents, labels, LEVELS, sections)
+
+
+def _index(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise CohegraphError(f"TOEFL11 is a folder with an index.csv in it, and {folder} is none.")
+    found = sorted(folder.rglob("index.csv"), key=lambda file: (len(file.parts), file))
+    if not found:
+        raise CohegraphError(f"There is no index.csv in {folder} or below it: is it TOEFL11 (LDC2014T06)?")
+    return found[0]

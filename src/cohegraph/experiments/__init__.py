@@ -1,0 +1,1 @@
+"""Experiments: plans, folds, runs, measures, tables, figures and reports."""

@@ -1,0 +1,176 @@
+"""Which documents train, choose (dev) and test in each fold; made once, saved, and the same for every system."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from cohegraph.corpora.corpus import Corpus
+from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.experiments.plan import Protocol
+from cohegraph.files import write_atomically
+
+Rows = npt.NDArray[np.int64]
+_FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Numbers of documents in the corpus. No document is in two of the three parts."""
+
+    section: str
+    repeat: int
+    number: int
+    training: Rows
+    dev: Rows
+    test: Rows
+
+    @property
+    def name(self) -> str:
+        """What the fold is called in results."""
+        return f"{self.section}/{self.repeat}/{self.number}"
+
+
+def make_folds(corpus: Corpus, protocol: Protocol) -> list[Fold]:
+    """The folds of all sections."""
+    folds = [
+        fold
+        for section in corpus.section_names
+        for repeat in range(protocol.repeats)
+        for fold in _folds_of(corpus, protocol, section, repeat)
+    ]
+    for fold in folds:
+        if min(len(fold.training), len(fold.dev), len(fold.test)) < 1:
+            raise CohegraphError(
+                f"Section '{fold.section}' of {corpus.name} is too small for {protocol.folds} folds: use fewer folds "
+                "or leave the section out."
+            )
+    return folds
+
+
+def _folds_of(corpus: Corpus, protocol: Protocol, section: str, repeat: int) -> list[Fold]:
+    rows = corpus.rows_of(section)
+    if protocol.kind == "fixed-test":
+        return _with_fixed_test(corpus, protocol, section, repeat, rows)
+    if protocol.kind == "leave-one-group-out":
+        tests = _by_group(corpus, section, rows)
+    else:
+        groups = _groups(corpus, rows) if protocol.grouped else None
+        tests = _split(_strata(corpus, protocol, rows), groups, protocol.folds, repeat, f"Section '{section}'")
+    found = []
+    for number, test in enumerate(tests):
+        rest = np.setdiff1d(np.arange(len(rows)), test)
+        share = max(2, round(1 / protocol.dev))
+        groups = _groups(corpus, rows[rest]) if protocol.grouped else None
+        strata = _strata(corpus, protocol, rows[rest])
+        dev = _split(strata, groups, share, repeat, f"What trains in section '{section}'")[number % share]
+        training = np.setdiff1d(np.arange(len(rest)), dev)
+        found.append(Fold(section, repeat, number, rows[rest[training]], rows[rest[dev]], rows[test]))
+    return found
+
+
+def _with_fixed_test(corpus: Corpus, protocol: Protocol, section: str, repeat: int, rows: Rows) -> list[Fold]:
+    """Folds over the training split, each of which chooses once; the test split is the same for all."""
+    if corpus.test is None:
+        raise CohegraphError(f"{corpus.name} has no fixed test split: choose the protocol 'folds'.")
+    is_test = np.array(corpus.test)[rows]
+    test, rest = rows[is_test], rows[~is_test]
+    groups = _groups(corpus, rest) if protocol.grouped else None
+    devs = _split(_strata(corpus, protocol, rest), groups, protocol.folds, repeat, f"Section '{section}'")
+    return [Fold(section, repeat, number, np.delete(rest, dev), rest[dev], test) for number, dev in enumerate(devs)]
+
+
+def _split(strata: Rows, groups: list[str] | None, folds: int, seed: int, what: str) -> list[Rows]:
+    if len(strata) < max(folds, _FEWEST):
+        raise CohegraphError(f"{what} has {len(strata)} documents, too few for {folds} folds: use fewer folds.")
+    if groups is not None and len(set(groups)) < folds:
+        raise CohegraphError(f"{what} has {len(set(groups))} groups, fewer than {folds} folds: use fewer folds.")
+    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
+    # Small sections may have fewer documents of a level than folds: the level is then missing in some of them.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")
+        try:
+            parts = splitter(folds, shuffle=True, random_state=seed).split(np.zeros(len(strata)), strata, groups)
+            return [np.sort(test) for _, test in parts]
+        except ValueError:
+            raise CohegraphError(
+                f"{what} has too few documents of every level for {folds} folds: use fewer folds."
+            ) from None
+
+
+def _strata(corpus: Corpus, protocol: Protocol, rows: Rows) -> Rows:
+    """What folds have equal shares of: levels, or levels within groups."""
+    codes = corpus.codes[rows]
+    if protocol.stratify == "level":
+        return codes
+    names = [f"{group}\n{code}" for group, code in zip(_groups(corpus, rows), codes.tolist(), strict=True)]
+    return np.unique(names, return_inverse=True)[1]
+
+
+def _groups(corpus: Corpus, rows: Rows) -> list[str]:
+    if corpus.groups is None:
+        raise CohegraphError(f"{corpus.name} has no groups: name a group column, or leave the groups out.")
+    return [corpus.groups[row] for row in rows.tolist()]
+
+
+def _by_group(corpus: Corpus, section: str, rows: Rows) -> list[Rows]:
+    groups = np.array(_groups(corpus, rows))
+    names = dict.fromkeys(groups.tolist())
+    if len(names) < 2:
+        raise CohegraphError(f"Section '{section}' of {corpus.name} has one group only: none can be left out.")
+    return [np.flatnonzero(groups == name) for name in names]
+
+
+def write_folds(folds: list[Fold], corpus: Corpus, file: Path) -> None:
+    """Save the folds with the ids of their documents."""
+
+    def ids(rows: Rows) -> list[str]:
+        return [corpus.ids[row] for row in rows.tolist()]
+
+    lines = [
+        json.dumps(
+            {
+                "section": fold.section,
+                "repeat": fold.repeat,
+                "fold": fold.number,
+                "training": ids(fold.training),
+                "dev": ids(fold.dev),
+                "test": ids(fold.test),
+            },
+            ensure_ascii=False,
+        )
+        for fold in folds
+    ]
+    write_atomically(file, "".join(line + "\n" for line in lines))
+
+
+def read_folds(file: Path, corpus: Corpus) -> list[Fold]:
+    """Folds saved earlier, for the same documents."""
+    number_of = {name: row for row, name in enumerate(corpus.ids)}
+    try:
+        lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        return [_fold(line, number_of) for line in lines]
+    except OSError as error:
+        raise CohegraphError(f"The folds {file} cannot be read: {error.strerror}.") from None
+    except KeyError as error:
+        raise CohegraphError(f"The folds {file} are of another corpus: there is no {error} in this one.") from None
+    except (ValueError, TypeError):
+        raise DamagedFileError(f"{file} is not a file of folds.") from None
+
+
+def _fold(line: dict[str, Any], number_of: dict[str, int]) -> Fold:
+    training, dev, test = (
+        np.array([number_of[name] for name in line[part]], dtype=np.int64) for part in ("training", "dev", "test")
+    )
+    fold = Fold(str(line["section"]), int(line["repeat"]), int(line["fold"]), training, dev, test)
+    everything = np.concatenate([training, dev, test])
+    if len(np.unique(everything)) < len(everything):
+        raise CohegraphError(f"Fold {fold.name} has a document in two of its parts: it would be tested on itself.")
+    return fold

@@ -1,0 +1,158 @@
+"""What an experiment is: a corpus, a protocol, systems and analyses. Read from a TOML file or made from options."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cohegraph.corpora.corpus import Corpus
+from cohegraph.corpora.registry import read_corpus
+from cohegraph.corpora.tables import decoded
+from cohegraph.errors import CohegraphError
+from cohegraph.presets import preset
+from cohegraph.settings import Settings
+from cohegraph.systems.registry import SYSTEMS, system_named
+
+_READY = Path(str(files("cohegraph"))) / "data" / "experiments"
+_SEED = Annotated[int, Field(ge=0, lt=2**32)]
+# Values to try of each hyper-parameter; nothing is tried where it is empty.
+Search = dict[str, tuple[Any, ...]]
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CorpusPlan(_Group):
+    """Which corpus, where it is, and the options of its reader."""
+
+    kind: str
+    path: Path
+    sections: tuple[str, ...] | None = Field(None, description="Only these sections, in this order.")
+    options: dict[str, Any] = {}
+
+    def read(self) -> Corpus:
+        """The corpus."""
+        corpus = read_corpus(self.kind, self.path, self.options)
+        return corpus if self.sections is None else corpus.only(self.sections)
+
+
+class Protocol(_Group):
+    """How documents are split, and how choices are made."""
+
+    kind: Literal["folds", "fixed-test", "leave-one-group-out"] = Field(
+        "folds", description="Folds that test in turn, folds over a training split, or each group tests in turn."
+    )
+    folds: int = Field(5, ge=2, le=1000, description="Folds of a section.")
+    repeats: int = Field(1, ge=1, le=1000, description="Times that documents are split anew.")
+    seeds: tuple[_SEED, ...] = Field((0,), min_length=1, description="Each fold is trained once with each seed.")
+    dev: float = Field(0.2, gt=0, lt=1, description="Share of the documents not in test that choose.")
+    stratify: Literal["level", "group and level"] = Field("level", description="What folds have equal shares of.")
+    grouped: bool = Field(False, description="A group is never on both sides of a fold.")
+    refit: bool = Field(False, description="Train the chosen system once more on training and dev documents.")
+    folds_file: Path | None = Field(None, description="Folds of an earlier run, instead of new ones.")
+    best_on_test: bool = Field(False, description="Also note the best accuracy on test, for comparison only.")
+
+
+class SystemPlan(_Group):
+    """One system of an experiment."""
+
+    name: str
+    title: str | None = None
+    settings: dict[str, Any] = Field({}, description="Hyper-parameters that differ from the experiment's settings.")
+    search: Search | None = Field(None, description="Values to try on dev; by default the system's own.")
+
+
+class Variant(_Group):
+    """The experiment once more with other settings, for some systems."""
+
+    name: str
+    settings: dict[str, Any]
+    systems: tuple[str, ...] = ("gcn",)
+
+
+class Analyses(_Group):
+    """What is looked at besides the measures."""
+
+    examples: int = Field(1, ge=0, le=20, description="Documents of each level shown with their sentence graph.")
+    compare: tuple[str, str] = Field(("gcn", "dnn"), description="The two systems of the figures: method and baseline.")
+    length_bins: int = Field(5, ge=2, le=20, description="Bins of document length.")
+
+
+class Experiment(_Group):
+    """All of it."""
+
+    name: str = Field(min_length=1, pattern=r"^[^/\\\x00-\x1f]+$")
+    title: str = ""
+    corpus: CorpusPlan
+    protocol: Protocol = Protocol()
+    preset: str = "default"
+    stack: str = "compact"
+    settings: dict[str, Any] = {}
+    section_presets: dict[str, str] = Field({}, description="Presets of single sections.")
+    systems: tuple[SystemPlan, ...] = tuple(SystemPlan(name=name) for name in SYSTEMS)
+    variants: tuple[Variant, ...] = ()
+    analyses: Analyses = Analyses()
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Experiment:
+        names = [system.name for system in self.systems]
+        if len(set(names)) < len(names) or not names:
+            raise ValueError("name every system once")
+        for system in self.systems:
+            system_named(system.name)
+        for variant in self.variants:
+            for name in variant.systems:
+                if name not in names:
+                    raise ValueError(f"the variant '{variant.name}' names the system '{name}', which is not listed")
+        variants = [variant.name for variant in self.variants]
+        if len(set(variants)) < len(variants) or "" in variants:
+            raise ValueError("give every variant a name of its own")
+        return self
+
+    def settings_of(self, section: str, variant: str = "") -> Settings:
+        """The settings of a section."""
+        settings = preset(self.section_presets.get(section, self.preset), self.stack).replaced(self.settings)
+        for one in self.variants:
+            if one.name == variant:
+                settings = settings.replaced(one.settings)
+        return settings
+
+
+def ready_experiments() -> dict[str, Path]:
+    """The experiments that come with cohegraph, by name."""
+    return {file.stem: file for file in sorted(_READY.glob("*.toml"))}
+
+
+def read_experiment(file: Path, changes: dict[str, Any] | None = None) -> Experiment:
+    """An experiment from a TOML file, with some values changed: ``{"protocol.folds": 3}``."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise CohegraphError(f"The experiment {file} cannot be read: {error.strerror}.") from None
+    try:
+        values = tomllib.loads(decoded(content, str(file)))
+    except tomllib.TOMLDecodeError as error:
+        raise CohegraphError(f"{file} is not valid TOML: {error}.") from None
+    return make_experiment({"name": file.stem} | values, changes)
+
+
+def make_experiment(values: dict[str, Any], changes: dict[str, Any] | None = None) -> Experiment:
+    """An experiment from nested dictionaries."""
+    for name, value in (changes or {}).items():
+        group = values
+        *path, last = name.split(".")
+        for step in path:
+            group = group.setdefault(step, {})
+        group[last] = value
+    try:
+        return Experiment.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        what = first["msg"].removeprefix("Value error, ")
+        raise CohegraphError(f"The experiment is not valid{f' ({place})' if place else ''}: {what}.") from None

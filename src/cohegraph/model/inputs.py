@@ -1,0 +1,47 @@
+"""Step 5: what document nodes carry into the first layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cohegraph.features import SURFACE_FIGURES, Features
+
+# A text a hundred times longer than all training texts says no more than a very long one.
+_FARTHEST = 3.0
+
+
+@dataclass(frozen=True)
+class DocumentInputs:
+    """The encoder's vector and, where ``weight`` is not 0, the surface figures beside it.
+
+    The figures are standardised with ``mean`` and ``scale`` of the training documents, cut at three standard
+    deviations, and multiplied with ``weight``.
+    """
+
+    weight: float = 0.0
+    mean: tuple[float, ...] = (0.0,) * len(SURFACE_FIGURES)
+    scale: tuple[float, ...] = (1.0,) * len(SURFACE_FIGURES)
+
+    @classmethod
+    def of(cls, training: Features, weight: float) -> DocumentInputs:
+        """Inputs for a model that learns from these documents."""
+        if weight == 0:
+            return cls()
+        surface = training.surface
+        deviation = surface.std(axis=0)
+        return cls(
+            weight,
+            tuple(surface.mean(axis=0).tolist()),
+            tuple(np.where(deviation > 0, deviation, 1.0).tolist()),
+        )
+
+    def __call__(self, features: Features) -> npt.NDArray[np.float32]:
+        """The inputs of documents, (documents, dimensions)."""
+        if self.weight == 0:
+            return features.vectors
+        surface = (features.surface - np.array(self.mean)) / np.array(self.scale)
+        beside = self.weight * np.clip(surface, -_FARTHEST, _FARTHEST)
+        return np.hstack([features.vectors, beside.astype(np.float32)])

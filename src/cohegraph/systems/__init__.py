@@ -1,0 +1,1 @@
+"""Everything that predicts levels, one file a system, all with the same verbs."""

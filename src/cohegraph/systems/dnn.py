@@ -1,0 +1,138 @@
+r"""The paper's baseline: a two-layer network on the encoder's vector, with all of the method but its edges.
+
+.. math:: P = softmax(ReLU(X W_0) W_1)
+
+It has the form and the number of parameters of the GCN; without edges the two are the same.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import softmax
+from torch import Tensor, nn
+
+from cohegraph.features import Features
+from cohegraph.model.gcn import dropped, initial_weights
+from cohegraph.model.inputs import DocumentInputs
+from cohegraph.model.training import Dev, optimise
+from cohegraph.settings import NodeSettings, Settings, TrainingSettings
+from cohegraph.systems.system import Graded, OnEpoch, Probabilities, System
+
+Floats = npt.NDArray[np.floating]
+Inputs = Callable[[Features], Floats]
+
+
+@dataclass(frozen=True)
+class _TwoLayers:
+    w0: Floats
+    w1: Floats
+
+    def logits(self, inputs: Floats) -> Floats:
+        hidden: Floats = np.maximum(inputs.astype(self.w0.dtype, copy=False) @ self.w0, 0)
+        return hidden @ self.w1
+
+
+class _Network(nn.Module):
+    def __init__(self, inputs: Tensor, settings: TrainingSettings, levels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self._inputs = inputs
+        shapes = ((inputs.shape[1], settings.hidden), (settings.hidden, levels))
+        self.w0, self.w1 = (
+            nn.Parameter(initial_weights(rows, columns, settings.init, generator, inputs.dtype))
+            for rows, columns in shapes
+        )
+
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+        yield from (self.w0, self.w1)
+
+    def logits(self, settings: TrainingSettings, generator: torch.Generator) -> Tensor:
+        hidden = torch.relu(dropped(self._inputs, settings.input_dropout, generator) @ self.w0)
+        return dropped(hidden, settings.dropout, generator) @ self.w1
+
+    def trained(self) -> _TwoLayers:
+        return _TwoLayers(*(tensor.detach().numpy().copy() for tensor in (self.w0, self.w1)))
+
+
+@dataclass(frozen=True)
+class _FittedNetwork:
+    network: _TwoLayers
+    inputs: Inputs
+    epoch: int
+
+    @property
+    def parameters(self) -> int:
+        return int(self.network.w0.size + self.network.w1.size)
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        return {"training.epochs": self.epoch}
+
+    def probabilities(self, features: Features) -> Probabilities:
+        return np.asarray(softmax(self.network.logits(self.inputs(features)).astype(np.float64), axis=1))
+
+
+@dataclass(frozen=True)
+class TwoLayerNetwork(System):
+    """A two-layer network on inputs that a subclass names."""
+
+    nodes: NodeSettings
+    training: TrainingSettings
+
+    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"training.weight_decay": (0.001, 0.003, 0.01, 0.03)}
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The same inputs and training settings as the method's."""
+        return cls(settings.nodes, settings.training)
+
+    @abstractmethod
+    def inputs(self, training: Features) -> Inputs:
+        """What the network is given of a document; the training documents may shape it."""
+
+    def fit(
+        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
+    ) -> _FittedNetwork:
+        """Train as the GCN is trained."""
+        settings = self.training.model_copy(update={"seed": seed})
+        generator = torch.Generator().manual_seed(seed)
+        inputs = self.inputs(training.features)
+        matrix = torch.from_numpy(inputs(training.features).astype(np.float32))
+
+        def watched(number: int, network: _TwoLayers) -> None:
+            if on_epoch is not None:
+                on_epoch(number, _FittedNetwork(network, inputs, number).probabilities)
+
+        result = optimise(
+            _Network(matrix, settings, levels, generator),
+            training.classes,
+            levels,
+            settings,
+            generator,
+            dev=None if dev is None else _dev(inputs(dev.features), dev.classes),
+            on_epoch=None if on_epoch is None else watched,
+        )
+        return _FittedNetwork(result.network, inputs, result.chosen_epoch)
+
+
+def _dev(inputs: Floats, classes: npt.NDArray[np.int64]) -> Dev[_TwoLayers]:
+    return Dev(lambda network: network.logits(inputs), classes)
+
+
+@dataclass(frozen=True)
+class EncoderNetwork(TwoLayerNetwork):
+    """On what the method's document nodes carry: the encoder's vector, with the surface figures where these are set."""
+
+    name = "dnn"
+    title = "Encoder + DNN"
+    citation = "Liu, Fu and Strube (2023), baseline"
+
+    def inputs(self, training: Features) -> Inputs:
+        """What document nodes carry."""
+        return DocumentInputs.of(training, self.nodes.surface)

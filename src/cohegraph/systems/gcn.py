@@ -1,0 +1,98 @@
+"""The paper's method, and what is left of it without its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from cohegraph.features import Features
+from cohegraph.model.coherence_model import CoherenceModel
+from cohegraph.settings import CorpusGraphSettings, NodeSettings, Settings, TrainingSettings
+from cohegraph.systems.system import Graded, OnEpoch, Probabilities, System, spread
+
+
+@dataclass(frozen=True)
+class _FittedModel:
+    model: CoherenceModel
+    levels: int
+
+    @property
+    def parameters(self) -> int:
+        return int(self.model.gcn_.w0.size + self.model.gcn_.w1.size)
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        return {"training.epochs": self.model.training_["chosen_epoch"]}
+
+    def probabilities(self, features: Features) -> Probabilities:
+        return spread(self.model.predict_proba(features), self.model.classes_, self.levels)
+
+
+@dataclass(frozen=True)
+class CorpusGCN(System):
+    """A `CoherenceModel`: what users train, save and score with."""
+
+    name = "gcn"
+    title = "Corpus graph + GCN"
+    citation = "Liu, Fu and Strube (2023)"
+    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"training.weight_decay": (0.001, 0.003, 0.01, 0.03)}
+
+    corpus_graph: CorpusGraphSettings
+    nodes: NodeSettings
+    training: TrainingSettings
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Corpus graph, nodes and training as set."""
+        return cls(settings.corpus_graph, settings.nodes, settings.training)
+
+    def fit(
+        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
+    ) -> _FittedModel:
+        """Train a `CoherenceModel`."""
+        settings = (training.features.settings or Settings()).model_copy(
+            update={
+                "corpus_graph": self.corpus_graph,
+                "nodes": self.nodes,
+                "training": self.training.model_copy(update={"seed": seed, "dev_share": 0.0}),
+            }
+        )
+
+        def watched(number: int, model: CoherenceModel) -> None:
+            if on_epoch is not None:
+                on_epoch(number, _FittedModel(model, levels).probabilities)
+
+        model = CoherenceModel(settings).fit(
+            training.features,
+            training.classes,
+            dev=None if dev is None else (dev.features, dev.classes),
+            on_epoch=None if on_epoch is None else watched,
+        )
+        return _FittedModel(model, levels)
+
+
+@dataclass(frozen=True)
+class WithoutPatternEdges(CorpusGCN):
+    """Without edges between patterns (the paper's "- ESS")."""
+
+    name = "gcn-no-pmi"
+    title = "– pattern edges"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The method without edges between patterns."""
+        return super().of(settings).changed({"corpus_graph.pmi": False})
+
+
+@dataclass(frozen=True)
+class WithoutEdges(CorpusGCN):
+    """Without any edges (the paper's "- ESS, EDS"): every document by itself, the form of the DNN baseline."""
+
+    name = "gcn-no-edges"
+    title = "– all edges"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The method without edges."""
+        return super().of(settings).changed({"corpus_graph.pmi": False, "corpus_graph.weighting": "none"})

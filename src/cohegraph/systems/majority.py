@@ -1,0 +1,45 @@
+"""The most frequent level for every document: what costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from cohegraph.features import Features
+from cohegraph.settings import Settings
+from cohegraph.systems.system import Graded, OnEpoch, Probabilities, System
+
+
+@dataclass(frozen=True)
+class _Shares:
+    shares: Probabilities
+    parameters: int = 0
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        return {}
+
+    def probabilities(self, features: Features) -> Probabilities:
+        return np.tile(self.shares, (len(features), 1))
+
+
+@dataclass(frozen=True)
+class Majority(System):
+    """Gives every level its share in training."""
+
+    name = "majority"
+    title = "Majority"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """There is nothing to set."""
+        return cls()
+
+    def fit(
+        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
+    ) -> _Shares:
+        """Count."""
+        return _Shares(np.bincount(training.classes, minlength=levels) / len(training.classes))

@@ -1,0 +1,117 @@
+"""What a system is: something that learns levels from graded documents and then tells those of others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ValidationError
+
+from cohegraph.errors import CohegraphError
+from cohegraph.features import Features
+from cohegraph.settings import Settings
+
+Classes = npt.NDArray[np.int64]
+Probabilities = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Graded:
+    """Documents with their classes, 0 for the lowest level."""
+
+    features: Features
+    classes: Classes
+
+    def __add__(self, other: Graded) -> Graded:
+        return Graded(
+            Features.concatenate([self.features, other.features]), np.concatenate([self.classes, other.classes])
+        )
+
+
+class Fitted(Protocol):
+    """A system that has learnt."""
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers it has learnt."""
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        """What was chosen on dev while it learnt (the epoch), as changes to the system."""
+
+    def probabilities(self, features: Features) -> Probabilities:
+        """The probability of every level, (documents, levels)."""
+
+
+OnEpoch = Callable[[int, Callable[[Features], Probabilities]], None]
+
+
+class System(ABC):
+    """A way to predict levels, with its hyper-parameters; a frozen dataclass.
+
+    A new system is one file with one subclass, and one line in `registry`.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    citation: ClassVar[str] = ""
+    # Changes that the search on dev tries, unless the experiment names others: each list of values by its name.
+    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+
+    @classmethod
+    @abstractmethod
+    def of(cls, settings: Settings) -> Self:
+        """The system with those of the settings that concern it."""
+
+    @abstractmethod
+    def fit(
+        self,
+        training: Graded,
+        dev: Graded | None,
+        levels: int,
+        *,
+        seed: int,
+        on_epoch: OnEpoch | None = None,
+    ) -> Fitted:
+        """Learn from graded documents.
+
+        Args:
+            training: The documents to learn from.
+            dev: Documents to choose the epoch with; without them the last one is taken.
+            levels: How many levels there are, also where the documents do not show all of them.
+            seed: Of all that is drawn at random.
+            on_epoch: Called after every epoch with its number and the probabilities that the system gives then;
+                systems that do not learn in epochs do not call it.
+        """
+
+    def changed(self, changes: Mapping[str, Any]) -> Self:
+        """The same system with some hyper-parameters changed, named with dots: ``{"training.weight_decay": 0.01}``."""
+        system = self
+        for name, value in changes.items():
+            first, _, rest = name.partition(".")
+            if first not in {item.name for item in fields(system)}:  # type: ignore[arg-type]
+                raise CohegraphError(f"The system '{self.name}' has no hyper-parameter '{name}'.")
+            if rest:
+                value = _changed_group(getattr(system, first), rest, value, name)
+            system = replace(system, **{first: value})  # type: ignore[type-var]
+        return system
+
+
+def _changed_group(group: Any, name: str, value: Any, full_name: str) -> Any:
+    if not isinstance(group, BaseModel) or name not in type(group).model_fields:
+        raise CohegraphError(f"There is no hyper-parameter '{full_name}'.")
+    try:
+        return type(group).model_validate(group.model_dump() | {name: value})
+    except ValidationError as error:
+        raise CohegraphError(f"{full_name}={value!r} is not valid: {error.errors()[0]['msg']}.") from None
+
+
+def spread(probabilities: Probabilities, classes: Classes, levels: int) -> Probabilities:
+    """Probabilities of the classes seen in training as those of all levels; a level never seen gets 0."""
+    full = np.zeros((len(probabilities), levels))
+    full[:, classes] = probabilities
+    return full
