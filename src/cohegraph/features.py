@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ from cohegraph.graph.subgraphs import GraphBatch, count_patterns
 from cohegraph.progress import track
 from cohegraph.settings import EncoderSettings, ParserSettings, Settings
 from cohegraph.text.document import Document, Noun, Parser
-from cohegraph.text.encoder import Encoder, TransformerEncoder
+from cohegraph.text.encoder import Encoded, Encoder, TransformerEncoder
 from cohegraph.text.spacy_parser import SpacyParser
 from cohegraph.text.stanza_parser import StanzaParser
 from cohegraph.text.word_vectors import WordVectors, load_word_vectors
@@ -34,12 +34,13 @@ TALLIES = (
     "unknown_nouns",
     "links",
     "subgraphs",
-    "tokens",
-    "cut_tokens",
     "characters",
     "distinct_words",
     "paragraphs",
+    "tokens",
+    "cut_tokens",
 )
+_OF_ENCODER = ("tokens", "cut_tokens")
 SURFACE_FIGURES = (
     "words (log)",
     "sentences (log)",
@@ -113,6 +114,14 @@ class Features:
             parts[0].parts,
             parts[0].settings,
         )
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Pattern counts (N, patterns), and the tallies that need no encoder."""
+
+    counts: sparse.csr_array
+    tallies: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -191,13 +200,25 @@ class Featurizer:
         batch = GraphBatch.of([one.graph for one in linked])
         return count_patterns(batch, self.catalogue, subgraphs.window, subgraphs.subsets)
 
-    def _features(self, texts: Sequence[str]) -> Features:
-        linked = list(self.link(texts, reach=self.settings.subgraphs.window))
+    def structure(self, documents: Iterable[Document]) -> Structure:
+        """The half of the features that needs parsed documents and word vectors."""
+        reach = self.settings.subgraphs.window
+        linked = [self.link_document(document, reach=reach) for document in documents]
         counts = self.count(linked)
-        encoded = self.encoder.encode(texts)
-        rows = zip(linked, counts.sum(axis=1), encoded.tokens, encoded.cut, strict=True)
-        tallies = np.array([_tallies(*row) for row in rows], dtype=np.int64).reshape(-1, len(TALLIES))
-        return Features(counts, encoded.vectors, tallies, self.identities, self.settings)
+        rows = [_tallies(one, subgraphs) for one, subgraphs in zip(linked, counts.sum(axis=1), strict=True)]
+        return Structure(counts, np.array(rows, dtype=np.int64).reshape(-1, len(TALLIES) - len(_OF_ENCODER)))
+
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        """The half of the features that needs the encoder."""
+        return self.encoder.encode(texts)
+
+    def joined(self, structure: Structure, encoded: Encoded) -> Features:
+        """The two halves of the features of the same texts."""
+        tallies = np.column_stack([structure.tallies, encoded.tokens, encoded.cut])
+        return Features(structure.counts, encoded.vectors, tallies, self.identities, self.settings)
+
+    def _features(self, texts: Sequence[str]) -> Features:
+        return self.joined(self.structure(self.parser.parse(texts)), self.encode(texts))
 
     def link_document(self, document: Document, *, reach: int | None = None) -> LinkedDocument:
         """The sentence graph of a parsed document."""
@@ -230,8 +251,8 @@ class Featurizer:
         return LinkedDocument(document, graph, kept, tuple(noun for _, noun in nouns), unknown)
 
 
-def _tallies(linked: LinkedDocument, subgraphs: int, tokens: int, cut_tokens: int) -> tuple[int, ...]:
-    """The figures named in TALLIES, in their order."""
+def _tallies(linked: LinkedDocument, subgraphs: int) -> tuple[int, ...]:
+    """The figures named in TALLIES, in their order, without those of the encoder."""
     sentences = linked.document.sentences
     return (
         len(sentences),
@@ -241,8 +262,6 @@ def _tallies(linked: LinkedDocument, subgraphs: int, tokens: int, cut_tokens: in
         linked.unknown_nouns,
         len(linked.graph),
         subgraphs,
-        tokens,
-        cut_tokens,
         *_spelled(linked.document.text),
     )
 

@@ -28,12 +28,12 @@ def cache_folder() -> Path:
     return folder
 
 
-def write_atomically(file: Path, text: str) -> None:
-    """Write a text file such that readers see the old one or the new one, never half of it."""
+def write_atomically(file: Path, content: str | bytes) -> None:
+    """Write a file such that readers see the old one or the new one, never half of it."""
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content.encode("utf-8") if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
         Path(name).replace(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -24,7 +25,7 @@ Search = dict[str, tuple[Any, ...]]
 
 
 class _Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
 
 
 class CorpusPlan(_Group):
@@ -73,6 +74,8 @@ class Variant(_Group):
     name: str
     settings: dict[str, Any]
     systems: tuple[str, ...] = ("gcn",)
+    seeds: tuple[_SEED, ...] | None = Field(None, description="By default all of the protocol's.")
+    sensitivity: bool = Field(False, description="One point of a curve, rather than a row of a table.")
 
 
 class Analyses(_Group):
@@ -95,8 +98,25 @@ class Experiment(_Group):
     settings: dict[str, Any] = {}
     section_presets: dict[str, str] = Field({}, description="Presets of single sections.")
     systems: tuple[SystemPlan, ...] = tuple(SystemPlan(name=name) for name in SYSTEMS)
-    variants: tuple[Variant, ...] = ()
+    named_variants: tuple[Variant, ...] = Field((), alias="variants")
+    sensitivity: dict[str, tuple[Any, ...]] = Field({}, description="Settings to vary one at a time, with one seed.")
     analyses: Analyses = Analyses()
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The variants named in the plan, and a point for each value of the settings to vary."""
+        points = tuple(
+            Variant(
+                name=f"{setting} = {value}",
+                settings={setting: value},
+                systems=(self.analyses.compare[0],),
+                seeds=self.protocol.seeds[:1],
+                sensitivity=True,
+            )
+            for setting, values in self.sensitivity.items()
+            for value in values
+        )
+        return self.named_variants + points
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Experiment:
@@ -128,8 +148,10 @@ def ready_experiments() -> dict[str, Path]:
     return {file.stem: file for file in sorted(_READY.glob("*.toml"))}
 
 
-def read_experiment(file: Path, changes: dict[str, Any] | None = None) -> Experiment:
-    """An experiment from a TOML file, with some values changed: ``{"protocol.folds": 3}``."""
+def read_experiment(
+    file: Path, changes: dict[str, Any] | None = None, settings: dict[str, Any] | None = None
+) -> Experiment:
+    """An experiment from a TOML file; paths in it are relative to its folder. See `make_experiment` for the rest."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -138,17 +160,44 @@ def read_experiment(file: Path, changes: dict[str, Any] | None = None) -> Experi
         values = tomllib.loads(decoded(content, str(file)))
     except tomllib.TOMLDecodeError as error:
         raise CohegraphError(f"{file} is not valid TOML: {error}.") from None
-    return make_experiment({"name": file.stem} | values, changes)
+    for group, name in (("corpus", "path"), ("protocol", "folds_file")):
+        inner = values.get(group)
+        if isinstance(inner, dict) and isinstance(inner.get(name), str) and _READY not in file.parents:
+            inner[name] = str(file.parent / inner[name])
+    return make_experiment({"name": file.stem} | values, changes, settings)
 
 
-def make_experiment(values: dict[str, Any], changes: dict[str, Any] | None = None) -> Experiment:
-    """An experiment from nested dictionaries."""
+def make_experiment(
+    values: dict[str, Any], changes: dict[str, Any] | None = None, settings: dict[str, Any] | None = None
+) -> Experiment:
+    """An experiment from nested dictionaries.
+
+    Args:
+        values: The groups and values of an experiment file.
+        changes: Values to change, named with dots: ``{"protocol.folds": 3}``; ``only_systems`` keeps these systems.
+        settings: Settings to change in all sections.
+    """
+    values = copy.deepcopy(values)
+    only = (changes or {}).get("only_systems")
     for name, value in (changes or {}).items():
+        if name == "only_systems":
+            continue
         group = values
         *path, last = name.split(".")
         for step in path:
             group = group.setdefault(step, {})
         group[last] = value
+    values["settings"] = {**_flattened(values.get("settings", {})), **(settings or {})}
+    if only is not None:
+        listed = {plan["name"]: plan for plan in values.get("systems", ()) if isinstance(plan, dict)}
+        values["systems"] = [listed.get(name, {"name": name}) for name in only]
+        values["variants"] = [
+            variant | {"systems": kept}
+            for variant in values.get("variants", ())
+            if (kept := [name for name in variant.get("systems", ("gcn",)) if name in only])
+        ]
+        if values.get("analyses", {}).get("compare", ("gcn", "dnn"))[0] not in only:
+            values.pop("sensitivity", None)
     try:
         return Experiment.model_validate(values)
     except ValidationError as error:
@@ -156,3 +205,16 @@ def make_experiment(values: dict[str, Any], changes: dict[str, Any] | None = Non
         place = ".".join(str(part) for part in first["loc"])
         what = first["msg"].removeprefix("Value error, ")
         raise CohegraphError(f"The experiment is not valid{f' ({place})' if place else ''}: {what}.") from None
+
+
+def _flattened(settings: Any) -> dict[str, Any]:
+    """Settings written as TOML tables, ``[settings.training]``, or with dotted names, all by their dotted names."""
+    if not isinstance(settings, dict):
+        raise CohegraphError("The experiment is not valid: settings are a table.")
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            found |= {f"{name}.{inner}": deeper for inner, deeper in value.items()}
+        else:
+            found[name] = value
+    return found

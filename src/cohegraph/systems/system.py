@@ -92,18 +92,31 @@ class System(ABC):
         """The same system with some hyper-parameters changed, named with dots: ``{"training.weight_decay": 0.01}``."""
         system = self
         for name, value in changes.items():
+            if name not in self.hyper_parameters:
+                raise CohegraphError(
+                    f"The system '{self.name}' has no hyper-parameter '{name}'"
+                    + (f": it has {', '.join(self.hyper_parameters)}." if self.hyper_parameters else ".")
+                )
             first, _, rest = name.partition(".")
-            if first not in {item.name for item in fields(system)}:  # type: ignore[arg-type]
-                raise CohegraphError(f"The system '{self.name}' has no hyper-parameter '{name}'.")
             if rest:
                 value = _changed_group(getattr(system, first), rest, value, name)
             system = replace(system, **{first: value})  # type: ignore[type-var]
         return system
 
+    @property
+    def hyper_parameters(self) -> dict[str, Any]:
+        """All hyper-parameters by their dotted names."""
+        found: dict[str, Any] = {}
+        for item in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, item.name)
+            if isinstance(value, BaseModel):
+                found |= {f"{item.name}.{name}": inner for name, inner in value.model_dump().items()}
+            else:
+                found[item.name] = value
+        return found
 
-def _changed_group(group: Any, name: str, value: Any, full_name: str) -> Any:
-    if not isinstance(group, BaseModel) or name not in type(group).model_fields:
-        raise CohegraphError(f"There is no hyper-parameter '{full_name}'.")
+
+def _changed_group(group: BaseModel, name: str, value: Any, full_name: str) -> BaseModel:
     try:
         return type(group).model_validate(group.model_dump() | {name: value})
     except ValidationError as error:

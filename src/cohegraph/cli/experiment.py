@@ -1,0 +1,119 @@
+"""``cohegraph experiment``: systems compared on a corpus, from folds to a report."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cohegraph.cli import INTERRUPTED
+from cohegraph.cli.options import Device, set_threads
+from cohegraph.cli.output import complain, console, plain, say
+from cohegraph.corpora.tables import is_table
+from cohegraph.errors import CohegraphError
+from cohegraph.settings import parse_change
+
+if TYPE_CHECKING:
+    from cohegraph.experiments.plan import Experiment
+
+
+def experiment(
+    plan: Annotated[
+        str, typer.Argument(help="An experiment file (TOML), the name of a ready one, or a table of graded documents.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="The folder of results; by default experiments/NAME.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Where the corpus is, if not where the plan says.")] = None,
+    sections: Annotated[
+        str | None, typer.Option(help="Only these sections (domains, prompts), with commas between.")
+    ] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Use an incomplete corpus as it is.")] = False,
+    systems: Annotated[str | None, typer.Option(help="Only these systems, with commas between.")] = None,
+    folds: Annotated[int | None, typer.Option(min=2, help="Folds of a section.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="How many seeds each fold is trained with.")
+    ] = None,
+    label_column: Annotated[str | None, typer.Option(help="The column with the level, for a table.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="The column with the text, for a table.")] = None,
+    section_column: Annotated[str | None, typer.Option(help="A column of parts that are tested by themselves.")] = None,
+    group_column: Annotated[
+        str | None, typer.Option(help="A column (prompt, author) whose groups are never split between folds.")
+    ] = None,
+    levels: Annotated[str | None, typer.Option(help="The levels of a table from lowest to highest.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="Change one setting, such as subgraphs.k=5; may be repeated.")
+    ] = None,
+    best_on_test: Annotated[
+        bool, typer.Option("--best-on-test", help="Also print the best accuracy on test, which is not a result.")
+    ] = False,
+    cores: Annotated[int | None, typer.Option(min=1, max=1024, help="Folds that run side by side.")] = None,
+    device: Device = "auto",
+) -> None:
+    """Compare systems on a corpus under one honest protocol.
+
+    Features are computed once. Every finished fold is written at once: a run that was stopped goes on where it was when
+    the same command is given again. Tables (Markdown, CSV, LaTeX), figures (SVG, PNG) and a report are in the folder.
+    """
+    wanted = {
+        "corpus.path": None if corpus is None else str(corpus),
+        "corpus.sections": _listed(sections),
+        "corpus.options.partial": partial or None,
+        "only_systems": _listed(systems),
+        "protocol.folds": folds,
+        "protocol.seeds": None if seeds is None else list(range(seeds)),
+        "protocol.best_on_test": best_on_test or None,
+    }
+    columns = {
+        "text_column": text_column,
+        "label_column": label_column,
+        "section_column": section_column,
+        "group_column": group_column,
+        "levels": _listed(levels),
+    }
+    settings = dict(parse_change(change) for change in changes or [])
+    found = _plan(plan, _given(wanted), _given(columns), settings)
+
+    from cohegraph.experiments.outcome import Outcome
+    from cohegraph.experiments.report import write_report
+    from cohegraph.experiments.result_tables import all_measures
+    from cohegraph.experiments.runner import run_experiment
+
+    folder = out or Path("experiments") / found.name
+    set_threads(cores)
+    try:
+        finished = run_experiment(found, folder, cores=cores, device=device, show_progress=True)
+    except KeyboardInterrupt:
+        complain(f"Interrupted: what is finished is in {folder}; the same command goes on from there.")
+        raise typer.Exit(INTERRUPTED) from None
+    say("Writing tables, figures and the report.")
+    outcome = Outcome(finished)
+    page = write_report(outcome, folder, device=device)
+    console().print(*(line for text in all_measures(outcome).markdown().splitlines() for line in plain(text)), sep="\n")
+    console().print(*plain(f"The report is {os.path.relpath(page)}; tables and figures are beside it."))
+
+
+def _plan(plan: str, changes: dict[str, Any], columns: dict[str, Any], settings: dict[str, Any]) -> Experiment:
+    from cohegraph.experiments.plan import make_experiment, read_experiment, ready_experiments
+
+    if is_table(Path(plan)):
+        changes |= {f"corpus.options.{name}": value for name, value in columns.items()}
+        changes["protocol.grouped"] = "group_column" in columns
+        return make_experiment({"name": Path(plan).stem, "corpus": {"kind": "table", "path": plan}}, changes, settings)
+    if columns:
+        raise CohegraphError("Columns and levels are named for a table; an experiment file says them itself.")
+    ready = ready_experiments()
+    file = ready.get(plan, Path(plan))
+    if not file.exists():
+        raise CohegraphError(
+            f"There is no experiment file '{plan}', and no ready one of this name: choose from {', '.join(ready)}."
+        )
+    return read_experiment(file, changes, settings)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,144 @@
+"""The results of an experiment, arranged for questions: which system is how good, where, and better than which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from cohegraph.experiments.measures import (
+    Estimate,
+    Floats,
+    Run,
+    SectionRuns,
+    accuracy,
+    adjacent_accuracy,
+    average,
+    calibration_error,
+    draw_documents,
+    estimate,
+    macro_f1,
+    quadratic_kappa,
+    rank_correlation,
+    recall_of,
+)
+from cohegraph.experiments.runner import Finished
+from cohegraph.experiments.significance import Comparison, compare
+from cohegraph.systems.registry import system_named
+
+_PERCENT = 100.0
+
+
+class Outcome:
+    """All runs of an experiment by variant, system and section."""
+
+    def __init__(self, finished: Finished) -> None:
+        self.finished = finished
+        self.corpus = finished.work.corpus
+        self.experiment = finished.work.experiment
+        self._runs = self._arranged()
+        self._estimates: dict[tuple[str, str, str], dict[str, Estimate]] = {}
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems of the experiment, in the order of tables."""
+        return tuple(plan.name for plan in self.experiment.systems)
+
+    @property
+    def method(self) -> str:
+        """The system that others are compared with."""
+        return self.experiment.analyses.compare[0]
+
+    @property
+    def baseline(self) -> str:
+        """The system beside it in figures."""
+        return self.experiment.analyses.compare[1]
+
+    def title(self, system: str) -> str:
+        """What a system is called in tables."""
+        plan = next(plan for plan in self.experiment.systems if plan.name == system)
+        return plan.title or system_named(system).title
+
+    def runs(self, system: str, section: str, variant: str = "") -> SectionRuns:
+        """All runs of a system in a section."""
+        return self._runs[variant, system, section]
+
+    @cached_property
+    def measures(self) -> dict[str, Callable[[SectionRuns, Floats], Estimate]]:
+        """All measures that this corpus allows, by the name they have in tables."""
+
+        def of(measure: Callable[[Floats], Floats]) -> Callable[[SectionRuns, Floats], Estimate]:
+            return lambda section, weights: estimate(section, measure, weights)
+
+        found = {"accuracy": of(accuracy), "macro-F1": of(macro_f1)}
+        if self.corpus.ordered:
+            found |= {"QWK": of(quadratic_kappa), "adjacent": of(adjacent_accuracy)}
+        if self.corpus.ordered and self.corpus.scores is not None:
+            found["Spearman"] = rank_correlation
+        found["ECE"] = calibration_error
+        found |= {f"accuracy on {level}": of(recall_of(code)) for code, level in enumerate(self.corpus.levels)}
+        return found
+
+    def estimates(self, system: str, measure: str, variant: str = "") -> dict[str, Estimate]:
+        """A measure of a system in every section, and under "" its mean over sections."""
+        key = (variant, system, measure)
+        if key not in self._estimates:
+            by_section = {
+                section: self.measures[measure](self.runs(system, section, variant), self._draws[section])
+                for section in self.corpus.section_names
+            }
+            self._estimates[key] = by_section | {"": average(list(by_section.values()))}
+        return self._estimates[key]
+
+    def overall(self, system: str, measure: str = "accuracy", variant: str = "") -> Estimate:
+        """The mean of a measure over sections."""
+        return self.estimates(system, measure, variant)[""]
+
+    def comparison(self, first: str, second: str, variants: tuple[str, str] = ("", "")) -> Comparison:
+        """The accuracy of the first system against that of the second."""
+        pairs = tuple(zip((first, second), variants, strict=True))
+        estimates = [self.overall(system, "accuracy", variant) for system, variant in pairs]
+        runs = [
+            [self.runs(system, section, variant) for section in self.corpus.section_names] for system, variant in pairs
+        ]
+        return compare(estimates[0], estimates[1], runs[0], runs[1])
+
+    @cached_property
+    def _draws(self) -> dict[str, Floats]:
+        """Times that each document of a section was drawn; only tested documents are."""
+        found = {}
+        for number, section in enumerate(self.corpus.section_names):
+            tested = self.runs(self.systems[0], section).tested
+            weights = draw_documents(int(tested.sum()), seed=number)
+            found[section] = np.zeros((len(weights), len(tested)))
+            found[section][:, tested] = weights
+        return found
+
+    def _arranged(self) -> dict[tuple[str, str, str], SectionRuns]:
+        work = self.finished.work
+        local = {fold.name: work.local(fold) for fold in work.folds}
+        runs: dict[tuple[str, str, str], list[Run]] = {}
+        for result in self.finished.results:
+            fold = local[result.fold]
+            probabilities = np.array(result.probabilities, dtype=np.float64)
+            key = (result.variant, result.system, fold.section)
+            runs.setdefault(key, []).append(Run(fold.test, probabilities))
+        codes = self.corpus.codes
+        scores = None if self.corpus.scores is None else np.array(self.corpus.scores)
+        arranged = {}
+        for (variant, system, section), found in runs.items():
+            rows = self.corpus.rows_of(section)
+            arranged[variant, system, section] = SectionRuns(
+                gold=codes[rows],
+                levels=len(self.corpus.levels),
+                runs=tuple(found),
+                scores=None if scores is None else scores[rows],
+                ordered=self.corpus.ordered,
+            )
+        return arranged
+
+
+def percent(estimate: Estimate) -> tuple[float, float]:
+    """Mean and std in per cent."""
+    return _PERCENT * estimate.mean, _PERCENT * estimate.std

@@ -1,0 +1,341 @@
+"""Runs an experiment: features once, folds and seeds side by side, every finished one written at once.
+
+The folder of an experiment holds
+
+- ``experiment.json``: the plan, the exact settings, the corpus's fingerprint, versions and pretrained parts
+- ``folds.jsonl``: which documents train, choose and test in each fold
+- ``results.jsonl``: a line a finished unit, with the probabilities of its test documents
+- ``costs.jsonl``: time and memory of each
+
+A run that was stopped, in whatever way, goes on where it was: finished units are read and not repeated. Units do not
+depend on each other nor on how many run at once, so that the results are the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cohegraph.corpora.corpus import Corpus
+from cohegraph.errors import CohegraphError
+from cohegraph.experiments.folds import Fold, make_folds, read_folds, write_folds
+from cohegraph.experiments.plan import Experiment, Variant
+from cohegraph.experiments.units import Cost, Result, Unit, run_unit
+from cohegraph.features import Features, Featurizer
+from cohegraph.files import write_atomically
+from cohegraph.progress import track
+from cohegraph.scale.feature_store import FeatureStore
+from cohegraph.systems.registry import system_named
+from cohegraph.version import __version__
+
+ABOUT, FOLDS, RESULTS, COSTS = "experiment.json", "folds.jsonl", "results.jsonl", "costs.jsonl"
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "spacy", "stanza")
+_FORMAT = 1
+_LINE = TypeVar("_LINE", Result, Cost)
+
+
+@dataclass(frozen=True)
+class Work:
+    """An experiment with all that its units need: features by variant and section."""
+
+    experiment: Experiment
+    corpus: Corpus
+    folds: tuple[Fold, ...]
+    features: dict[tuple[str, str], Features]
+
+    def units(self) -> Iterator[Unit]:
+        """All units, in the order of tables: the experiment itself, then its variants."""
+        protocol = self.experiment.protocol
+        plans = {plan.name: plan for plan in self.experiment.systems}
+        base = Variant(name="base", settings={}, systems=tuple(plans))
+        for variant in (base, *self.experiment.variants):
+            name = "" if variant is base else variant.name
+            for fold in self.folds:
+                settings = self.experiment.settings_of(fold.section, name)
+                for seed in variant.seeds or protocol.seeds:
+                    for system_name in variant.systems:
+                        plan = plans[system_name]
+                        kind = system_named(system_name)
+                        system = kind.of(settings).changed(plan.settings)
+                        yield Unit(
+                            variant=name,
+                            fold=fold,
+                            seed=seed,
+                            system=system,
+                            search=kind.search if plan.search is None else plan.search,
+                            choose_by=settings.training.choose_by,
+                            refit=protocol.refit,
+                            best_on_test=protocol.best_on_test,
+                        )
+
+    def local(self, fold: Fold) -> Fold:
+        """The fold with numbers of documents counted within its section, as its features are."""
+        rows = self.corpus.rows_of(fold.section)
+        training, dev, test = (np.searchsorted(rows, part) for part in (fold.training, fold.dev, fold.test))
+        return Fold(fold.section, fold.repeat, fold.number, training, dev, test)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished experiment: its work, and the results and costs of all units in order."""
+
+    work: Work
+    results: tuple[Result, ...]
+    costs: tuple[Cost, ...]
+    about: dict[str, Any]
+
+
+def run_experiment(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    cores: int | None = None,
+    device: str = "auto",
+    store: FeatureStore | None = None,
+    show_progress: bool = False,
+) -> Finished:
+    """Run an experiment, or go on with one that was stopped.
+
+    Args:
+        experiment: What to do.
+        folder: Where results are written, and looked for.
+        cores: How many units run at once; by default all cores.
+        device: Where the encoder runs.
+        store: Where features are kept.
+        show_progress: Show bars with the time left.
+    """
+    corpus = experiment.corpus.read()
+    _check_systems(experiment, corpus)
+    folder.mkdir(parents=True, exist_ok=True)
+    folds = _folds(experiment, corpus)
+    features = _all_features(experiment, corpus, store or FeatureStore(), device, show_progress)
+    work = Work(experiment, corpus, tuple(folds), features)
+    about = _about(work)
+    _check_same(folder, about)
+    write_folds(folds, corpus, folder / FOLDS)
+    write_atomically(folder / ABOUT, json.dumps(about, indent=1, ensure_ascii=False, sort_keys=True))
+
+    units = list(work.units())
+    done = _read(folder / RESULTS, Result)
+    costs = _read(folder / COSTS, Cost)
+    waiting = [unit for unit in units if unit.key not in done or done[unit.key].digest != unit.digest]
+    fresh = _run_all(work, waiting, cores or _cores())
+    for result, cost in track(fresh, "training and testing", len(waiting), show=show_progress and bool(waiting)):
+        # The cost first: a result without a cost would never get one.
+        _append(folder / COSTS, cost)
+        _append(folder / RESULTS, result)
+        done[result.key], costs[result.key] = result, cost
+    keys = [unit.key for unit in units]
+    results = tuple(done[key] for key in keys)
+    in_order = tuple(costs[key] for key in keys if key in costs)
+    _write_lines(folder / RESULTS, results)
+    _write_lines(folder / COSTS, in_order)
+    return Finished(work, results, in_order, about)
+
+
+def _check_systems(experiment: Experiment, corpus: Corpus) -> None:
+    """Raise for a hyper-parameter or value that does not exist, before hours have gone into the others."""
+    for plan in experiment.systems:
+        kind = system_named(plan.name)
+        system = kind.of(experiment.settings_of(corpus.section_names[0])).changed(plan.settings)
+        for name, values in (kind.search if plan.search is None else plan.search).items():
+            for value in values:
+                system.changed({name: value})
+
+
+def _folds(experiment: Experiment, corpus: Corpus) -> list[Fold]:
+    if experiment.protocol.folds_file is None:
+        return make_folds(corpus, experiment.protocol)
+    folds = read_folds(experiment.protocol.folds_file, corpus)
+    for fold in folds:
+        if fold.section not in corpus.section_names:
+            raise CohegraphError(f"The folds are of a section '{fold.section}', which this corpus does not have.")
+    return folds
+
+
+def _all_features(
+    experiment: Experiment, corpus: Corpus, store: FeatureStore, device: str, show_progress: bool
+) -> dict[tuple[str, str], Features]:
+    found = {}
+    for variant in ("", *(variant.name for variant in experiment.variants)):
+        for section in corpus.section_names:
+            featurizer = Featurizer(experiment.settings_of(section, variant), device=device)
+            texts = [corpus.texts[row] for row in corpus.rows_of(section).tolist()]
+            found[variant, section] = store.features(texts, featurizer, show_progress=show_progress)
+    return found
+
+
+def _about(work: Work) -> dict[str, Any]:
+    """What shaped the results, and where they were made."""
+    experiment, corpus = work.experiment, work.corpus
+    variants = ("", *(variant.name for variant in experiment.variants))
+    return {
+        "format": _FORMAT,
+        "cohegraph": __version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "machine": f"{platform.system()} {platform.machine()}, {_cores()} cores",
+        "corpus": {"name": corpus.name, "documents": len(corpus), "fingerprint": corpus.fingerprint},
+        "plan": _without_places(experiment.model_dump(mode="json")),
+        "settings": {
+            variant: {section: experiment.settings_of(section, variant).to_dict() for section in corpus.section_names}
+            for variant in variants
+        },
+        "parts": {variant: work.features[variant, corpus.section_names[0]].parts for variant in variants},
+    }
+
+
+def _without_places(plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan without where its files are on this machine: the corpus's fingerprint says what it was."""
+    plan["corpus"].pop("path")
+    plan["protocol"].pop("folds_file")
+    return plan
+
+
+def _check_same(folder: Path, about: dict[str, Any]) -> None:
+    """Raise where the folder holds results of other documents or another protocol."""
+    file = folder / ABOUT
+    if not file.exists():
+        return
+    try:
+        earlier = json.loads(file.read_text("utf-8"))
+        differing = [
+            what
+            for what, now, then in (
+                ("another version of cohegraph", about["cohegraph"], earlier["cohegraph"]),
+                ("another corpus, or other documents", about["corpus"], earlier["corpus"]),
+                ("another protocol", about["plan"]["protocol"], earlier["plan"]["protocol"]),
+                ("other settings", about["settings"][""], earlier["settings"][""]),
+                ("other pretrained parts", about["parts"][""], earlier["parts"][""]),
+            )
+            if now != then
+        ]
+    except (ValueError, KeyError, TypeError):
+        raise CohegraphError(f"{file} is damaged: choose another folder with --out, or delete this one.") from None
+    if differing:
+        raise CohegraphError(
+            f"{folder} holds results of {differing[0]}: choose another folder with --out, or delete this one."
+        )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# What a worker process knows of the work it shares in; set once when it starts.
+_work: Work | None = None
+
+
+def _run_all(work: Work, units: list[Unit], cores: int) -> Iterator[tuple[Result, Cost]]:
+    """Results as they come. One thread a process: more would get into each other's way."""
+    if not units:
+        return
+    workers = min(cores, len(units))
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (work, os.getpid()))
+    ahead = 2 * workers
+    queue = iter(units)
+    running: set[Future[tuple[Result, Cost]]] = set()
+    try:
+        while True:
+            for unit in queue:
+                running.add(pool.submit(_run_in_worker, unit))
+                if len(running) >= ahead:
+                    break
+            if not running:
+                break
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield future.result()
+    except BrokenProcessPool:
+        raise CohegraphError(
+            "A worker process ended unexpectedly, perhaps for want of memory: run the same command again with fewer "
+            "--cores; what is finished is kept."
+        ) from None
+    finally:
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+
+
+def _start_worker(work: Work, parent: int) -> None:
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    global _work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    threadpool_limits(1)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _work = work
+
+
+def _end_with(parent: int) -> None:
+    """End when the parent is gone, however it went: a killed process cannot tell its children."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _run_in_worker(unit: Unit) -> tuple[Result, Cost]:
+    if _work is None:
+        raise RuntimeError("the worker was not started")
+    section = unit.fold.section
+    classes = _section_classes(_work.corpus, section)
+    local = replace(unit, fold=_work.local(unit.fold))
+    return run_unit(local, _work.features[unit.variant, section], classes, len(_work.corpus.levels))
+
+
+def _section_classes(corpus: Corpus, section: str) -> npt.NDArray[np.int64]:
+    return corpus.codes[corpus.rows_of(section)]
+
+
+def _append(file: Path, line: Result | Cost) -> None:
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(_line(line))
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _write_lines(file: Path, lines: Iterable[Result | Cost]) -> None:
+    write_atomically(file, "".join(map(_line, lines)))
+
+
+def _line(line: Result | Cost) -> str:
+    return json.dumps(asdict(line), ensure_ascii=False) + "\n"
+
+
+def _read(file: Path, kind: type[_LINE]) -> dict[tuple[str, str, int, str], _LINE]:
+    """The lines of a file by key; the last may be half written, and a later line replaces an earlier one."""
+    found: dict[tuple[str, str, int, str], _LINE] = {}
+    if not file.exists():
+        return found
+    for text in file.read_text("utf-8", errors="replace").splitlines():
+        try:
+            line = kind(**json.loads(text))
+        except (ValueError, TypeError):
+            continue
+        found[line.variant, line.fold, line.seed, line.system] = line
+    return found

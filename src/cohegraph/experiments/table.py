@@ -1,0 +1,162 @@
+"""A table once, in every form that people paste it in: Markdown, CSV, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass, field
+from html import escape
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "±": r"$\pm$", "δ": r"$\delta$", "ρ": r"$\rho$",
+    "≥": r"$\geq$", "≤": r"$\leq$", "<": r"$<$", ">": r"$>$", "→": r"$\rightarrow$",
+}  # fmt: skip
+_NONE = "–"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A figure with, where there is one, its std beside it; shown with so many decimals."""
+
+    value: float
+    std: float | None = None
+    decimals: int = 2
+    best: bool = False
+
+    def __str__(self) -> str:
+        return _NONE if math.isnan(self.value) else f"{self.value:.{self.decimals}f}"
+
+    @property
+    def spread(self) -> str:
+        """The std as shown, or nothing."""
+        known = self.std is not None and not math.isnan(self.value)
+        return f"{self.std:.{self.decimals}f}" if known else ""
+
+
+Cell = Number | str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under a header. ``muted`` rows are figures from elsewhere; a rule goes above ``ruled`` rows."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+    muted: frozenset[int] = field(default_factory=frozenset)
+    ruled: frozenset[int] = field(default_factory=frozenset)
+
+    def markdown(self) -> str:
+        """A table of GitHub's Markdown, with title and notes."""
+        lines = [f"**{self.title}**", "", _md_row(self.columns), "|" + "|".join(self._md_rules()) + "|"]
+        for number, row in enumerate(self.rows):
+            cells = [_md(cell) for cell in row]
+            lines.append(_md_row([f"*{cell}*" if number in self.muted and cell else cell for cell in cells]))
+        return "\n".join([*lines, *("\n" + note for note in self.notes), ""])
+
+    def csv(self) -> str:
+        """Bare figures; a column with std has a second one for it."""
+        spread = [any(_has_std(row[i]) for row in self.rows) for i in self._numbers()]
+        header: list[str] = []
+        for i, name in enumerate(self.columns):
+            header += [name, f"{name} std"] if spread[i] else [name]
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(header)
+        for row in self.rows:
+            cells: list[str] = []
+            for i, cell in enumerate(row):
+                if isinstance(cell, Number):
+                    cells.append("" if math.isnan(cell.value) else str(cell))
+                    cells += [cell.spread] if spread[i] else []
+                else:
+                    cells += [cell, ""] if spread[i] else [cell]
+            writer.writerow(cells)
+        return out.getvalue()
+
+    def latex(self) -> str:
+        """A table with booktabs, the std small and low as in the paper."""
+        alignment = "".join("l" if self._is_text(i) else "r" for i in self._numbers())
+        lines = [
+            r"\begin{table}[t]",
+            r"\centering",
+            rf"\begin{{tabular}}{{{alignment}}}",
+            r"\toprule",
+            " & ".join(map(_tex, self.columns)) + r" \\",
+            r"\midrule",
+        ]
+        for number, row in enumerate(self.rows):
+            if number in self.ruled and number:
+                lines.append(r"\midrule")
+            cells = [_tex_cell(cell) for cell in row]
+            lines.append(" & ".join(rf"\textit{{{c}}}" if number in self.muted and c else c for c in cells) + r" \\")
+        caption = _tex(" ".join([self.title.rstrip(".") + ".", *self.notes]))
+        lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", rf"\label{{tab:{self.name}}}"]
+        return "\n".join([*lines, r"\end{table}", ""])
+
+    def html(self) -> str:
+        """A table element."""
+        head = "".join(f"<th{_side(self._is_text(i))}>{escape(name)}</th>" for i, name in enumerate(self.columns))
+        body = []
+        for number, row in enumerate(self.rows):
+            kinds = [kind for kind, rows in (("muted", self.muted), ("ruled", self.ruled)) if number in rows]
+            cells = "".join(f"<td{_side(self._is_text(i))}>{_html(cell)}</td>" for i, cell in enumerate(row))
+            body.append(f'<tr class="{" ".join(kinds)}">{cells}</tr>' if kinds else f"<tr>{cells}</tr>")
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+    def _numbers(self) -> range:
+        return range(len(self.columns))
+
+    def _is_text(self, column: int) -> bool:
+        return not any(isinstance(row[column], Number) for row in self.rows)
+
+    def _md_rules(self) -> list[str]:
+        return ["---" if self._is_text(i) else "---:" for i in self._numbers()]
+
+
+def with_best(cells: list[Number]) -> list[Number]:
+    """The same figures with the highest marked."""
+    known = [cell.value for cell in cells if not math.isnan(cell.value)]
+    top = max(known, default=math.nan)
+    return [Number(cell.value, cell.std, cell.decimals, cell.value == top) for cell in cells]
+
+
+def _has_std(cell: Cell) -> bool:
+    return isinstance(cell, Number) and cell.std is not None
+
+
+def _md_row(cells: tuple[str, ...] | list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _md(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return cell
+    shown = f"**{cell}**" if cell.best else str(cell)
+    return f"{shown} ({cell.spread})" if cell.spread else shown
+
+
+def _tex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _tex_cell(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return _tex(cell)
+    shown = rf"\textbf{{{_tex(str(cell))}}}" if cell.best else _tex(str(cell))
+    return rf"{shown}\textsubscript{{{cell.spread}}}" if cell.spread else shown
+
+
+def _html(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return escape(cell)
+    shown = f"<b>{cell}</b>" if cell.best else str(cell)
+    return f"{shown} <small>{cell.spread}</small>" if cell.spread else shown
+
+
+def _side(text: bool) -> str:
+    return ' class="text"' if text else ""

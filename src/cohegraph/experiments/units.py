@@ -1,0 +1,184 @@
+"""The smallest piece of an experiment's work: one system on one fold with one seed, from training to test."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel
+
+from cohegraph.errors import CohegraphError
+from cohegraph.experiments.folds import Fold
+from cohegraph.features import Features
+from cohegraph.model.training import quality
+from cohegraph.systems.system import Fitted, Graded, Probabilities, System
+
+# So many decimals of a probability are kept: enough for every measure, and files stay small.
+_DECIMALS = 6
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What to do. ``features`` says which features (a section's, in a variant); numbers in the fold count in them."""
+
+    variant: str
+    fold: Fold
+    seed: int
+    system: System
+    search: Mapping[str, tuple[Any, ...]]
+    choose_by: str
+    refit: bool
+    best_on_test: bool
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        """What tells the unit from all others of its experiment."""
+        return (self.variant, self.fold.name, self.seed, self.system.name)
+
+    @property
+    def digest(self) -> str:
+        """Changes when the system, its hyper-parameters, its search or the way of choosing changes."""
+        chosen = {
+            "system": self.system.name,
+            "hyper-parameters": _plain(asdict(self.system)),  # type: ignore[call-overload]
+            "search": _plain(dict(self.search)),
+            "choose by": self.choose_by,
+            "refit": self.refit,
+            "best on test": self.best_on_test,
+        }
+        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of a unit, without anything that differs from run to run."""
+
+    variant: str
+    fold: str
+    seed: int
+    system: str
+    digest: str
+    chosen: dict[str, Any]
+    dev_accuracy: float
+    dev_loss: float
+    parameters: int
+    probabilities: list[list[float]]
+    best_on_test: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        """The unit's key."""
+        return (self.variant, self.fold, self.seed, self.system)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a unit cost: seconds of its whole search and training, of scoring one document, and the most memory."""
+
+    variant: str
+    fold: str
+    seed: int
+    system: str
+    seconds: float
+    seconds_a_document: float
+    megabytes: float
+
+
+def run_unit(unit: Unit, features: Features, classes: npt.NDArray[np.int64], levels: int) -> tuple[Result, Cost]:
+    """Search on dev, train, and look at test once."""
+    training, dev = (Graded(features[rows], classes[rows]) for rows in (unit.fold.training, unit.fold.dev))
+    test = features[unit.fold.test]
+    gold = classes[unit.fold.test]
+    on_test: list[float] = []
+
+    def watch(_: int, probabilities: Any) -> None:
+        on_test.append(float((probabilities(test).argmax(axis=1) == gold).mean()))
+
+    before = _resident()
+    start = time.perf_counter()
+    best: tuple[tuple[float, float], dict[str, Any], System, Fitted, tuple[float, float]] | None = None
+    for changes in _candidates(unit.search):
+        system = unit.system.changed(changes)
+        fitted = system.fit(training, dev, levels, seed=unit.seed, on_epoch=watch if unit.best_on_test else None)
+        found = fitted.probabilities(dev.features)
+        accuracy, loss = quality(np.log(np.maximum(found, _TINY)), dev.classes)
+        figure = (accuracy, -loss) if unit.choose_by == "accuracy" else (-loss, accuracy)
+        if best is None or figure > best[0]:
+            best = (figure, changes, system, fitted, (accuracy, loss))
+    if best is None:
+        raise CohegraphError(f"The search of {unit.system.name} has a hyper-parameter without any value.")
+    _, changes, system, fitted, (accuracy, loss) = best
+    chosen = {**changes, **fitted.chosen}
+    if unit.refit:
+        fitted = system.changed(fitted.chosen).fit(training + dev, None, levels, seed=unit.seed)
+    trained = time.perf_counter()
+    probabilities = fitted.probabilities(test)
+    scored = time.perf_counter()
+    if on_test:
+        on_test.append(float((probabilities.argmax(axis=1) == gold).mean()))
+    result = Result(
+        *unit.key,
+        unit.digest,
+        chosen,
+        accuracy,
+        loss,
+        fitted.parameters,
+        _rounded(probabilities),
+        max(on_test) if on_test else None,
+    )
+    cost = Cost(*unit.key, trained - start, (scored - trained) / max(1, len(test)), max(0.0, _peak() - before))
+    return result, cost
+
+
+def _candidates(search: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*search.values()):
+        yield dict(zip(search, values, strict=True))
+
+
+def _rounded(probabilities: Probabilities) -> list[list[float]]:
+    rows: list[list[float]] = np.round(probabilities, _DECIMALS).tolist()
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _resident() -> float:
+    """Megabytes of memory in use now; from here on, the peak counts anew where the system can do that."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+        return _status("VmRSS")
+    return _peak()
+
+
+def _peak() -> float:
+    with suppress(OSError):
+        return _status("VmHWM")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+def _status(field: str) -> float:
+    for line in Path("/proc/self/status").read_text("ascii").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 2**10
+    raise OSError(field)

@@ -1,0 +1,129 @@
+"""A document as the method sees it: its sentences, their nouns, and the links that nouns make between sentences."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+
+from cohegraph.features import LinkedDocument
+from cohegraph.plots.style import BASELINE, INK, METHOD, TRUE, axes, figure
+
+_COLUMNS = 92
+_MOST_LINES = 44
+_LETTER, _LINE = 0.075, 0.19  # inches of a letter and of a line in the fixed-width fount
+_GRAPH = 1.5  # inches for the graph beside the text
+_SIZE = 8.98  # a letter is then as wide as _LETTER
+
+
+@dataclass(frozen=True)
+class _Line:
+    sentence: int
+    start: int
+    text: str
+
+
+def draw_example(linked: LinkedDocument, title: str) -> Figure:
+    """The graph on the left, an arc a link; on the right the text, boxes around nouns, filled where a link uses them.
+
+    A long document is cut at a whole sentence; the title says so.
+    """
+    lines = list(_lines(linked))
+    if len(lines) > _MOST_LINES:
+        last = lines[_MOST_LINES].sentence
+        lines = [line for line in lines[:_MOST_LINES] if line.sentence < last] or lines[:_MOST_LINES]
+        title += f" (its first {lines[-1].sentence + 1} sentences of {len(linked.document.sentences)})"
+    height = _LINE * (len(lines) + 2.2)
+    width = _GRAPH + _LETTER * (_COLUMNS + 2)
+    with figure(width, height) as drawing:
+        plot = axes(drawing)
+        drawing.set_layout_engine("none")
+        plot.set_position((0.0, 0.0, 1.0, 1.0))
+        plot.set_xlim(0, width)
+        plot.set_ylim(height, 0)
+        plot.set_axis_off()
+        plot.text(_LETTER, _LINE * 0.9, title, fontsize=10, fontweight="bold", va="center")
+        rows = {sentence: [i for i, line in enumerate(lines) if line.sentence == sentence] for sentence in _seen(lines)}
+        _draw_nouns(plot, linked, lines)
+        for number, line in enumerate(lines):
+            plot.text(_GRAPH, _y(number), line.text, family="DejaVu Sans Mono", fontsize=_SIZE, va="center")
+        _draw_graph(plot, linked, {sentence: _y(found[0]) for sentence, found in rows.items()})
+    return drawing
+
+
+def _y(line: float) -> float:
+    return _LINE * (line + 2.2)
+
+
+def _seen(lines: list[_Line]) -> list[int]:
+    return list(dict.fromkeys(line.sentence for line in lines))
+
+
+def _lines(linked: LinkedDocument) -> Iterator[_Line]:
+    """The text of every sentence in lines; white space is shown as single blanks of the same length."""
+    for number, sentence in enumerate(linked.document.sentences):
+        flat = "".join(" " if letter.isspace() else letter for letter in sentence.text)
+        place = 0
+        for piece in textwrap.wrap(flat, _COLUMNS, break_long_words=True) or [""]:
+            start = flat.find(piece, place) if piece in flat[place:] else place
+            shown = flat[start : start + len(piece)]
+            yield _Line(number, sentence.start + start, shown)
+            place = start + len(piece)
+
+
+def _draw_nouns(plot: Axes, linked: LinkedDocument, lines: list[_Line]) -> None:
+    used = {int(noun) for column in (linked.graph.source_noun, linked.graph.target_noun) for noun in column}
+    for index, noun in enumerate(linked.nouns):
+        for number, line in enumerate(lines):
+            inside = noun.start - line.start
+            if 0 <= inside < len(line.text):
+                long = min(noun.end - noun.start, len(line.text) - inside)
+                colour = METHOD if index in used else TRUE
+                plot.add_patch(
+                    FancyBboxPatch(
+                        (_GRAPH + inside * _LETTER, _y(number) - _LINE * 0.42),
+                        long * _LETTER,
+                        _LINE * 0.84,
+                        boxstyle="round,pad=0.01,rounding_size=0.03",
+                        facecolor=colour + ("40" if index in used else "00"),
+                        edgecolor=colour,
+                        linewidth=0.8,
+                    )
+                )
+
+
+def _draw_graph(plot: Axes, linked: LinkedDocument, place: dict[int, float]) -> None:
+    x = _GRAPH - 0.24
+    nodes = {node: sentence for node, sentence in enumerate(linked.kept) if sentence in place}
+    linked_nodes = set()
+    farthest = max((int(t - s) for s, t in _pairs(linked)), default=1)
+    for source, target in _pairs(linked):
+        if source in nodes and target in nodes:
+            linked_nodes |= {source, target}
+            bend = 0.18 + 0.42 * (target - source) / farthest
+            plot.add_patch(
+                FancyArrowPatch(
+                    (x, place[nodes[source]]),
+                    (x, place[nodes[target]]),
+                    connectionstyle=f"arc3,rad={bend}",
+                    arrowstyle="-|>",
+                    mutation_scale=6,
+                    shrinkA=4,
+                    shrinkB=4,
+                    color=METHOD,
+                    alpha=0.75,
+                    linewidth=0.9,
+                )
+            )
+    for sentence, y in place.items():
+        lonely = sentence not in {nodes[node] for node in linked_nodes}
+        plot.add_patch(Circle((x, y), 0.05, facecolor=BASELINE if lonely else INK, edgecolor=INK, linewidth=0.8))
+        plot.text(x + 0.12, y, str(sentence + 1), fontsize=6.5, va="center", ha="center")
+
+
+def _pairs(linked: LinkedDocument) -> list[tuple[int, int]]:
+    return list(zip(linked.graph.source.tolist(), linked.graph.target.tolist(), strict=True))

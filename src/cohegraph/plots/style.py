@@ -1,0 +1,76 @@
+"""What all figures share: colours that read on light and dark ground, and files that are the same every time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cohegraph.files import write_atomically
+
+# Everything that must follow the ground it stands on is drawn in this colour; a page replaces it by its own.
+INK = "#1b1f24"
+METHOD, BASELINE, TRUE = "#2f81c7", "#e08a1e", "#8a93a0"
+PALETTE = (METHOD, BASELINE, "#3fa66b", "#c2569b", "#7d6bd6", TRUE)
+_DOTS_AN_INCH = 160
+_RC: Any = {
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "figure.constrained_layout.use": True,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    # Names inside an SVG file come from this instead of from chance.
+    "svg.hashsalt": "cohegraph",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+@contextmanager
+def figure(width: float, height: float) -> Iterator[Figure]:
+    """A new figure of so many inches, in the style of all."""
+    with mpl.rc_context(_RC):
+        yield Figure(figsize=(width, height))
+
+
+def axes(drawing: Figure) -> Axes:
+    """The only axes of a figure."""
+    return drawing.add_subplot()
+
+
+def svg(drawing: Figure) -> str:
+    """A figure as SVG on no ground, without date or version, so that equal figures are equal files."""
+    content = io.StringIO()
+    with mpl.rc_context(_RC):
+        drawing.savefig(content, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return content.getvalue()
+
+
+def for_page(svg_text: str) -> str:
+    """An SVG figure that takes the page's ink, to stand inside HTML."""
+    return svg_text[svg_text.index("<svg") :].replace(INK, "currentColor")
+
+
+def save(drawing: Figure, folder: Path, name: str) -> str:
+    """Write a figure as SVG and as PNG on white; the SVG text is given back."""
+    text = svg(drawing)
+    write_atomically(folder / f"{name}.svg", text)
+    content = io.BytesIO()
+    with mpl.rc_context(_RC):
+        drawing.savefig(content, format="png", dpi=_DOTS_AN_INCH, facecolor="white", metadata={"Software": None})
+    write_atomically(folder / f"{name}.png", content.getvalue())
+    return text
