@@ -13,6 +13,7 @@ from cohegraph.cli.options import Device, set_threads
 from cohegraph.cli.output import complain, console, plain, say
 from cohegraph.corpora.tables import is_table
 from cohegraph.errors import CohegraphError
+from cohegraph.presets import STACKS
 from cohegraph.settings import parse_change
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def experiment(
     ],
     out: Annotated[Path | None, typer.Option(help="The folder of results; by default experiments/NAME.")] = None,
     corpus: Annotated[Path | None, typer.Option(help="Where the corpus is, if not where the plan says.")] = None,
+    stack: Annotated[str | None, typer.Option(help=f"Pretrained parts: {', '.join(STACKS)}.")] = None,
     sections: Annotated[
         str | None, typer.Option(help="Only these sections (domains, prompts), with commas between.")
     ] = None,
@@ -56,6 +58,7 @@ def experiment(
     the same command is given again. Tables (Markdown, CSV, LaTeX), figures (SVG, PNG) and a report are in the folder.
     """
     wanted = {
+        "stack": stack,
         "corpus.path": None if corpus is None else str(corpus),
         "corpus.sections": _listed(sections),
         "corpus.options.partial": partial or None,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold
 
 from cohegraph.corpora.corpus import Corpus
 from cohegraph.errors import CohegraphError, DamagedFileError
@@ -92,17 +92,23 @@ def _split(strata: Rows, groups: list[str] | None, folds: int, seed: int, what: 
         raise CohegraphError(f"{what} has {len(strata)} documents, too few for {folds} folds: use fewer folds.")
     if groups is not None and len(set(groups)) < folds:
         raise CohegraphError(f"{what} has {len(set(groups))} groups, fewer than {folds} folds: use fewer folds.")
-    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
+    if groups is None:
+        return _dealt_out(strata, folds, seed)
     # Small sections may have fewer documents of a level than folds: the level is then missing in some of them.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")
         try:
-            parts = splitter(folds, shuffle=True, random_state=seed).split(np.zeros(len(strata)), strata, groups)
-            return [np.sort(test) for _, test in parts]
+            splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+            return [np.sort(test) for _, test in splitter.split(np.zeros(len(strata)), strata, groups)]
         except ValueError:
-            raise CohegraphError(
-                f"{what} has too few documents of every level for {folds} folds: use fewer folds."
-            ) from None
+            raise CohegraphError(f"{what} has too few documents of every level for {folds} folds: use fewer.") from None
+
+
+def _dealt_out(strata: Rows, folds: int, seed: int) -> list[Rows]:
+    """Documents dealt out to folds like cards, one stratum after the other, each shuffled: works for any size."""
+    shuffled = np.random.default_rng(seed).permutation(len(strata))
+    order = shuffled[np.argsort(strata[shuffled], kind="stable")]
+    return [np.sort(order[fold::folds]) for fold in range(folds)]
 
 
 def _strata(corpus: Corpus, protocol: Protocol, rows: Rows) -> Rows:
@@ -156,21 +162,22 @@ def read_folds(file: Path, corpus: Corpus) -> list[Fold]:
     number_of = {name: row for row, name in enumerate(corpus.ids)}
     try:
         lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-        return [_fold(line, number_of) for line in lines]
+        folds = [_fold(line, number_of) for line in lines]
     except OSError as error:
         raise CohegraphError(f"The folds {file} cannot be read: {error.strerror}.") from None
     except KeyError as error:
         raise CohegraphError(f"The folds {file} are of another corpus: there is no {error} in this one.") from None
     except (ValueError, TypeError):
         raise DamagedFileError(f"{file} is not a file of folds.") from None
+    for fold in folds:
+        everything = np.concatenate([fold.training, fold.dev, fold.test])
+        if len(np.unique(everything)) < len(everything):
+            raise CohegraphError(f"Fold {fold.name} has a document in two of its parts: it would be tested on itself.")
+    return folds
 
 
 def _fold(line: dict[str, Any], number_of: dict[str, int]) -> Fold:
     training, dev, test = (
         np.array([number_of[name] for name in line[part]], dtype=np.int64) for part in ("training", "dev", "test")
     )
-    fold = Fold(str(line["section"]), int(line["repeat"]), int(line["fold"]), training, dev, test)
-    everything = np.concatenate([training, dev, test])
-    if len(np.unique(everything)) < len(everything):
-        raise CohegraphError(f"Fold {fold.name} has a document in two of its parts: it would be tested on itself.")
-    return fold
+    return Fold(str(line["section"]), int(line["repeat"]), int(line["fold"]), training, dev, test)

@@ -32,12 +32,16 @@ class CorpusPlan(_Group):
     """Which corpus, where it is, and the options of its reader."""
 
     kind: str
-    path: Path
+    path: Path | None = None
     sections: tuple[str, ...] | None = Field(None, description="Only these sections, in this order.")
     options: dict[str, Any] = {}
 
     def read(self) -> Corpus:
         """The corpus."""
+        if self.path is None:
+            raise CohegraphError(
+                f"Say where the corpus '{self.kind}' is: --corpus PLACE, or path in the experiment file."
+            )
         corpus = read_corpus(self.kind, self.path, self.options)
         return corpus if self.sections is None else corpus.only(self.sections)
 

@@ -191,7 +191,9 @@ def _page(outcome: Outcome, tables: list[Table], cost: Table, drawn: list[dict[s
         lstrip_blocks=True,
     )
     experiment = outcome.experiment
-    by_name = {table.name: table for table in tables}
+    # With a single section these columns are in the table of all measures.
+    hidden = ("accuracy", "macro-f1", "qwk") if len(outcome.corpus.section_names) == 1 else ()
+    by_name = {table.name: table for table in tables if table.name not in hidden}
     about = dict(outcome.finished.about)
     settings = about.pop("settings")
     base: dict[str, dict[str, Any]] = settings[""]

@@ -1,18 +1,20 @@
 """Features computed once: kept on disk by what they were made from, and found again by any later run.
 
-Texts are taken in chunks. Each chunk has two files, one for the half that needs parser and word vectors and one for the
-half that needs the encoder, so that another delta does not encode again and another encoder does not parse again. A
-file's name is the SHA-256 of the chunk's texts, of the settings that shape this half, and of the pretrained parts'
-identities; a file that is damaged is made anew.
+The features of a text are kept in two halves, the one that needs parser and word vectors and the one that needs the
+encoder, so that another delta does not encode again and another encoder does not parse again. A half is found by the
+SHA-256 of the text, of the settings that shape it and of the pretrained parts' identities. All halves are in one SQLite
+file, each as safetensors; a half or a file that is damaged is made anew.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +24,17 @@ from safetensors.numpy import save as save_safetensors
 from scipy import sparse
 
 from cohegraph.features import Features, Featurizer, Structure
-from cohegraph.files import cache_folder, write_atomically
+from cohegraph.files import cache_folder
 from cohegraph.progress import track
 from cohegraph.text.document import Document
 from cohegraph.text.encoder import Encoded
 
 Arrays = dict[str, npt.NDArray[Any]]
-Half = TypeVar("Half", Structure, Encoded)
+FILE = "features.sqlite"
+# Documents that are computed, and written, at once.
 _CHUNK = 32
+# Another process may be writing.
+_PATIENCE_SECONDS = 60
 # Changes whenever the meaning of a stored half does.
 _FORMAT = 1
 
@@ -38,9 +43,15 @@ class FeatureStore:
     """A folder of computed features; by default in the user's cache."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = cache_folder() / "features" if folder is None else folder
-        self._folder.mkdir(parents=True, exist_ok=True)
+        folder = cache_folder() if folder is None else folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = folder / FILE
         self._documents: dict[tuple[str, str], Document] = {}
+        try:
+            self._prepare()
+        except sqlite3.DatabaseError:
+            self._file.unlink()
+            self._prepare()
 
     def features(self, texts: Sequence[str], featurizer: Featurizer, *, show_progress: bool = False) -> Features:
         """The features of texts, in their order: read where they are stored, else computed and stored at once."""
@@ -52,29 +63,61 @@ class FeatureStore:
     def _chunk(self, texts: Sequence[str], featurizer: Featurizer) -> Features:
         chosen, parts = featurizer.settings.of_features(), featurizer.identities
 
-        def key(half: str, groups: tuple[str, ...], identities: tuple[str, ...]) -> str:
+        def shaped_by(half: str, groups: tuple[str, ...], part_names: tuple[str, ...]) -> str:
+            # What a part is says its identity; where it lies does not matter.
+            values = {name: value for name, value in chosen.items() if name.split(".")[0] in groups}
+            values.pop("encoder.source", None)
             made_from = {
                 "format": _FORMAT,
                 "half": half,
-                "settings": {name: value for name, value in chosen.items() if name.split(".")[0] in groups},
-                "parts": {name: parts[name] for name in identities},
-                "texts": list(texts),
+                "settings": values,
+                "parts": {name: parts[name] for name in part_names},
             }
-            return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
+            return json.dumps(made_from, sort_keys=True)
 
-        structure = self._half(
-            key("structure", ("links", "subgraphs"), ("parser", "vectors")),
-            lambda: featurizer.structure(self._parsed(texts, featurizer)),
-            _structure_arrays,
-            lambda arrays: _structure(arrays, len(texts)),
+        structures = self._halves(
+            texts,
+            shaped_by("structure", ("links", "subgraphs"), ("parser", "vectors")),
+            lambda missing: _structure_arrays(featurizer.structure(self._parsed(missing, featurizer))),
+            ("patterns", "indices", "data", "tallies"),
         )
-        encoded = self._half(
-            key("vectors", ("encoder",), ("encoder",)),
-            lambda: featurizer.encode(texts),
-            lambda made: {"vectors": made.vectors, "tokens": made.tokens, "cut": made.cut},
-            lambda arrays: _encoded(arrays, len(texts)),
+        vectors = self._halves(
+            texts,
+            shaped_by("vectors", ("encoder",), ("encoder",)),
+            lambda missing: _encoded_arrays(featurizer.encode(missing)),
+            ("vector", "tokens"),
         )
-        return featurizer.joined(structure, encoded)
+        return featurizer.joined(_structure(structures), _encoded(vectors))
+
+    def _halves(
+        self,
+        texts: Sequence[str],
+        shaped_by: str,
+        make: Callable[[Sequence[str]], list[Arrays]],
+        names: tuple[str, ...],
+    ) -> list[Arrays]:
+        """One half of every text."""
+        keys = {text: _key(shaped_by, text) for text in texts}
+        with closing(sqlite3.connect(self._file, timeout=_PATIENCE_SECONDS)) as connection:
+            found = {text: self._read(connection, key, names) for text, key in keys.items()}
+            missing = [text for text, arrays in found.items() if arrays is None]
+            if missing:
+                made = dict(zip(missing, make(missing), strict=True))
+                found |= made
+                with connection:
+                    connection.executemany(
+                        "INSERT OR REPLACE INTO halves VALUES (?, ?)",
+                        [(keys[text], save_safetensors(arrays)) for text, arrays in made.items()],
+                    )
+        return [arrays for text in texts if (arrays := found[text]) is not None]
+
+    def _read(self, connection: sqlite3.Connection, key: str, names: tuple[str, ...]) -> Arrays | None:
+        row = connection.execute("SELECT content FROM halves WHERE key = ?", (key,)).fetchone()
+        try:
+            arrays: Arrays | None = None if row is None else load_safetensors(row[0])
+        except (SafetensorError, TypeError):
+            return None
+        return arrays if arrays is not None and set(arrays) == set(names) else None
 
     def _parsed(self, texts: Sequence[str], featurizer: Featurizer) -> list[Document]:
         """The parsed texts; each is parsed once in the life of the store, however often it is linked."""
@@ -84,40 +127,39 @@ class FeatureStore:
             self._documents[parser, text] = document
         return [self._documents[parser, text] for text in texts]
 
-    def _half(
-        self, key: str, make: Callable[[], Half], arrays: Callable[[Half], Arrays], read: Callable[[Arrays], Half]
-    ) -> Half:
-        file = self._folder / key[:2] / f"{key}.safetensors"
-        try:
-            return read(load_safetensors(file.read_bytes()))
-        except (OSError, SafetensorError, KeyError, ValueError):
-            made = make()
-            file.parent.mkdir(exist_ok=True)
-            content = {name: np.ascontiguousarray(array) for name, array in arrays(made).items()}
-            write_atomically(file, save_safetensors(content))
-            return made
+    def _prepare(self) -> None:
+        with closing(sqlite3.connect(self._file, timeout=_PATIENCE_SECONDS)) as connection, connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS halves (key TEXT PRIMARY KEY, content BLOB) WITHOUT ROWID")
 
 
-def _structure_arrays(made: Structure) -> Arrays:
+def _key(shaped_by: str, text: str) -> str:
+    return hashlib.sha256(f"{shaped_by}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _structure_arrays(made: Structure) -> list[Arrays]:
     counts = made.counts
-    return {
-        "data": counts.data,
-        "indices": counts.indices,
-        "indptr": counts.indptr,
-        "patterns": np.array([counts.shape[1]]),
-        "tallies": made.tallies,
-    }
+    patterns = np.array([counts.shape[1]])
+    rows = []
+    for number, (low, high) in enumerate(zip(counts.indptr[:-1], counts.indptr[1:], strict=True)):
+        indices, data = counts.indices[low:high].astype(np.int32), counts.data[low:high].astype(np.int64)
+        rows.append({"patterns": patterns, "indices": indices, "data": data, "tallies": made.tallies[number]})
+    return rows
 
 
-def _structure(arrays: Arrays, documents: int) -> Structure:
-    shape = (documents, int(arrays["patterns"][0]))
-    counts = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-    if len(arrays["tallies"]) != documents:
-        raise ValueError("another number of documents")
-    return Structure(counts, arrays["tallies"])
+def _structure(rows: list[Arrays]) -> Structure:
+    ends = np.cumsum([0, *(len(row["data"]) for row in rows)])
+    counts = sparse.csr_array(
+        (np.concatenate([row["data"] for row in rows]), np.concatenate([row["indices"] for row in rows]), ends),
+        shape=(len(rows), int(rows[0]["patterns"][0])),
+    )
+    return Structure(counts, np.stack([row["tallies"] for row in rows]))
 
 
-def _encoded(arrays: Arrays, documents: int) -> Encoded:
-    if len(arrays["vectors"]) != documents:
-        raise ValueError("another number of documents")
-    return Encoded(arrays["vectors"], arrays["tokens"], arrays["cut"])
+def _encoded_arrays(made: Encoded) -> list[Arrays]:
+    rows = zip(made.vectors, made.tokens, made.cut, strict=True)
+    return [{"vector": vector, "tokens": np.array([tokens, cut])} for vector, tokens, cut in rows]
+
+
+def _encoded(rows: list[Arrays]) -> Encoded:
+    tokens = np.stack([row["tokens"] for row in rows])
+    return Encoded(np.stack([row["vector"] for row in rows]), tokens[:, 0], tokens[:, 1])

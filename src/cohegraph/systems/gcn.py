@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from cohegraph.features import Features
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.settings import CorpusGraphSettings, NodeSettings, Settings, TrainingSettings
@@ -59,6 +61,11 @@ class CorpusGCN(System):
             }
         )
 
+        if dev is not None:
+            # Of a level that no training document has, nothing can be learnt, and nothing is chosen by it.
+            known = np.isin(dev.classes, training.classes)
+            dev = Graded(dev.features[known], dev.classes[known]) if known.any() else None
+
         def watched(number: int, model: CoherenceModel) -> None:
             if on_epoch is not None:
                 on_epoch(number, _FittedModel(model, levels).probabilities)
@@ -77,7 +84,7 @@ class WithoutPatternEdges(CorpusGCN):
     """Without edges between patterns (the paper's "- ESS")."""
 
     name = "gcn-no-pmi"
-    title = "– pattern edges"
+    title = "GCN without pattern edges"
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -90,7 +97,7 @@ class WithoutEdges(CorpusGCN):
     """Without any edges (the paper's "- ESS, EDS"): every document by itself, the form of the DNN baseline."""
 
     name = "gcn-no-edges"
-    title = "– all edges"
+    title = "GCN without edges"
 
     @classmethod
     def of(cls, settings: Settings) -> Self:

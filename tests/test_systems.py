@@ -1,0 +1,131 @@
+"""Every system keeps the same promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from cohegraph.errors import CohegraphError
+from cohegraph.features import TALLIES, Features
+from cohegraph.graph.catalogue import catalogue
+from cohegraph.settings import Settings
+from cohegraph.systems.mesgar_strube_2016 import pattern_shares
+from cohegraph.systems.registry import SYSTEMS, system_named
+from cohegraph.systems.system import Graded
+
+SETTINGS = Settings().replaced(
+    {"training.epochs": 60, "training.hidden": 12, "training.learning_rate": 0.1, "training.choose_by": "loss"}
+)
+LEVELS = 3
+
+
+def graded(documents=60, seed=0, levels=LEVELS) -> Graded:
+    """Vectors that hint at the level, counts of patterns, plausible tallies."""
+    generator = np.random.default_rng(seed)
+    classes = generator.integers(0, levels, documents)
+    vectors = generator.normal(size=(documents, 10)).astype(np.float32)
+    vectors[:, :LEVELS] += 3 * np.eye(LEVELS)[classes]
+    counts = generator.poisson(0.4, (documents, len(catalogue(4))))
+    counts[:, 3] += 3 * (classes == 1)
+    counts[0] = 0
+    tallies = generator.integers(1, 40, (documents, len(TALLIES)))
+    tallies[:, TALLIES.index("words")] += 100 * classes
+    features = Features(sparse.csr_array(counts), vectors, tallies, {}, SETTINGS)
+    return Graded(features, classes.astype(np.int64))
+
+
+TRAINING, DEV, TEST = graded(seed=1), graded(30, 2), graded(40, 3)
+
+
+def fitted(name, settings=SETTINGS, seed=0, dev=DEV, **options):
+    return system_named(name).of(settings).fit(TRAINING, dev, LEVELS, seed=seed, **options)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_probabilities(name):
+    found = fitted(name).probabilities(TEST.features)
+    assert found.shape == (40, LEVELS)
+    assert np.allclose(found.sum(axis=1), 1)
+    assert found.min() >= 0
+
+
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if name != "majority"])
+def test_they_learn(name):
+    found = fitted(name).probabilities(TEST.features)
+    assert (found.argmax(axis=1) == TEST.classes).mean() > 0.6
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_same_seed_gives_the_same_digits(name):
+    first, second, other = (fitted(name, seed=seed).probabilities(TEST.features) for seed in (5, 5, 6))
+    assert np.array_equal(first, second)
+    random = name not in ("majority", "surface", "encoder")
+    assert np.array_equal(first, other) != random
+
+
+@pytest.mark.parametrize("surface", [0.0, 1.0])
+def test_the_method_without_edges_is_the_baseline(surface):
+    settings = SETTINGS.replaced({"nodes.surface": surface})
+    baseline, bare = fitted("dnn", settings), fitted("gcn-no-edges", settings)
+    assert baseline.parameters == bare.parameters == fitted("gcn", settings).parameters
+    assert np.allclose(baseline.probabilities(TEST.features), bare.probabilities(TEST.features), atol=1e-6)
+    assert baseline.chosen == bare.chosen
+
+
+def test_edges_make_a_difference():
+    found = [fitted(name).probabilities(TEST.features) for name in ("gcn", "gcn-no-pmi", "gcn-no-edges")]
+    assert not np.allclose(found[0], found[1], atol=1e-4)
+    assert not np.allclose(found[1], found[2], atol=1e-4)
+
+
+def test_parameters():
+    dimensions, hidden = 10, 12
+    assert fitted("dnn").parameters == hidden * (dimensions + LEVELS)
+    assert fitted("subgraph-features").parameters == hidden * (dimensions + 31 + LEVELS)
+    assert fitted("surface").parameters == 3 * 7
+    assert fitted("majority").parameters == 0
+
+
+def test_pattern_shares():
+    shares = pattern_shares(sparse.csr_array(np.array([[1, 3], [0, 0]])))
+    assert np.allclose(shares, [[0.25, 0.75], [0, 0]])
+
+
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if name not in ("gcn", "gcn-no-pmi", "gcn-no-edges")])
+def test_a_level_that_training_lacks_gets_no_document(name):
+    training, dev = graded(levels=2), graded(20, 4, levels=2)
+    found = system_named(name).of(SETTINGS).fit(training, dev, LEVELS, seed=0).probabilities(TEST.features)
+    assert found.shape == (40, LEVELS)
+    assert not (found.argmax(axis=1) == 2).any()
+
+
+@pytest.mark.parametrize("name", ["gcn", "gcn-no-edges"])
+def test_a_level_that_only_dev_has_does_not_stop_the_method(name):
+    found = system_named(name).of(SETTINGS).fit(graded(levels=2), DEV, LEVELS, seed=0).probabilities(TEST.features)
+    assert np.allclose(found[:, 2], 0)
+
+
+@pytest.mark.parametrize("name", ["gcn", "dnn", "subgraph-features"])
+def test_every_epoch_can_be_watched(name):
+    seen = []
+    system = fitted(name, on_epoch=lambda number, probabilities: seen.append((number, probabilities(TEST.features))))
+    assert [number for number, _ in seen] == list(range(1, 61))
+    chosen = system.chosen["training.epochs"]
+    assert np.allclose(seen[chosen - 1][1], system.probabilities(TEST.features))
+
+
+def test_hyper_parameters_can_be_changed():
+    system = system_named("gcn").of(SETTINGS).changed({"training.weight_decay": 0.5, "corpus_graph.pmi": False})
+    assert system.training.weight_decay == 0.5
+    assert not system.corpus_graph.pmi
+    assert system_named("encoder").of(SETTINGS).changed({"strength": 3}).strength == 3
+    for name, change, message in (
+        ("gcn", {"training.weight_decay": -1}, "training.weight_decay=-1 is not valid"),
+        ("gcn", {"training.speed": 1}, "no hyper-parameter 'training.speed': it has corpus_graph.weighting"),
+        ("majority", {"strength": 1}, "no hyper-parameter 'strength'."),
+    ):
+        with pytest.raises(CohegraphError, match=message):
+            system_named(name).of(SETTINGS).changed(change)
+    with pytest.raises(CohegraphError, match="no system 'gnc'"):
+        system_named("gnc")
