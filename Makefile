@@ -21,6 +21,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/counting.py
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/gcdc_domain.py
 	$(BIN)/python benchmarks/pipeline.py
 	$(BIN)/python benchmarks/many_documents.py
 

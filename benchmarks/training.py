@@ -14,7 +14,7 @@ from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
 from cohegraph.model.full_graph import full_graph_logits
 from cohegraph.model.gcn import TrainedGCN
-from cohegraph.model.training import Labelled, evaluate, train
+from cohegraph.model.training import Labelled, quality, train
 from cohegraph.settings import TrainingSettings
 
 TRAINING, DEV, TEST, DIMENSIONS, CLASSES = 900, 100, 200, 768, 3
@@ -64,9 +64,8 @@ def main() -> None:
     dev = Labelled(held_out[:DEV], new[:DEV], gold[:DEV])
     test = Labelled(held_out[DEV:], new[DEV:], gold[DEV:])
 
-    def score_test(_: int, network: TrainedGCN | None) -> None:
-        if network is not None:
-            evaluate(network, test)
+    def score_test(_: int, network: TrainedGCN) -> None:
+        quality(network.logits_together(test.weights, test.vectors), test.classes)
 
     ours = seconds(lambda: train(graph, vectors, classes, CLASSES, SETTINGS, dev=dev, on_epoch=score_test), 3)
     dense = seconds(lambda: dense_epochs(graph, vectors, classes, held_out, new), 1) * SETTINGS.epochs / DENSE_EPOCHS

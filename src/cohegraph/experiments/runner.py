@@ -125,15 +125,23 @@ def run_experiment(
     folds = _folds(experiment, corpus)
     features = _all_features(experiment, corpus, store or FeatureStore(), device, show_progress)
     work = Work(experiment, corpus, tuple(folds), features)
+    return run_units(work, folder, cores=cores, show_progress=show_progress)
+
+
+def run_units(work: Work, folder: Path, *, cores: int | None = None, show_progress: bool = False) -> Finished:
+    """Run what is not yet finished of an experiment whose features are at hand."""
     about = _about(work)
     _check_same(folder, about)
-    write_folds(folds, corpus, folder / FOLDS)
+    write_folds(list(work.folds), work.corpus, folder / FOLDS)
     write_atomically(folder / ABOUT, json.dumps(about, indent=1, ensure_ascii=False, sort_keys=True))
 
     units = list(work.units())
     done = _read(folder / RESULTS, Result)
     costs = _read(folder / COSTS, Cost)
     waiting = [unit for unit in units if unit.key not in done or done[unit.key].digest != unit.digest]
+    # Whole lines only: a half-written last one would spoil the first that is added to it.
+    _write_lines(folder / RESULTS, done.values())
+    _write_lines(folder / COSTS, costs.values())
     fresh = _run_all(work, waiting, cores or _cores())
     for result, cost in track(fresh, "training and testing", len(waiting), show=show_progress and bool(waiting)):
         # The cost first: a result without a cost would never get one.
