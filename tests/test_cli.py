@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+import torch
 
 from cohegraph.cli import main
 from cohegraph.corpora.starter import CORPUS, MODEL
@@ -33,6 +34,8 @@ def run(monkeypatch, capsys):
             main()
         except SystemExit as exit_:
             code = exit_.code or 0
+        # The command has set as many threads as there are cores; other tests share them.
+        torch.set_num_threads(1)
         out, err = capsys.readouterr()
         return code, out, err
 
@@ -275,3 +278,37 @@ def test_ctrl_c_during_training_leaves_nothing(tmp_path, small_corpus, shipped):
     assert "Interrupted: nothing was written" in error
     assert "Traceback" not in error
     assert [path.name for path in tmp_path.iterdir()] == ["corpus.jsonl"]
+
+
+def test_experiment_on_a_table(run, small_corpus, tmp_path):
+    arguments = ["experiment", small_corpus, "--group-column", "topic", "--folds", "2", "--systems", "majority,surface"]
+    code, out, err = run(*arguments, "--out", tmp_path / "out", "--cores", "1")
+    assert code == 0, err
+    assert "Surface figures + LR" in out
+    assert "report.html" in out
+    assert (tmp_path / "out" / "report.html").exists()
+    assert run(*arguments, "--out", tmp_path / "out", "--cores", "1")[1] == out
+
+
+def test_experiment_bad_input(one_sentence, small_corpus, tmp_path):
+    plan = tmp_path / "plan.toml"
+    out = ["--out", tmp_path / "out"]
+    plan.write_text("[corpus\n")
+    assert "is not valid TOML" in one_sentence("experiment", plan, *out)
+    plan.write_text('[corpus]\nkind = "table"\npath = "nothing.csv"\n')
+    assert "There is no file or folder" in one_sentence("experiment", plan, *out)
+    plan.write_text(f'[corpus]\nkind = "table"\npath = "{small_corpus}"\n[protocol]\nfolds = 40\n')
+    assert "too few for 40 folds" in one_sentence("experiment", plan, *out)
+    plan.write_bytes(b'title = "\xff"')
+    assert "is not UTF-8" in one_sentence("experiment", plan, *out)
+    assert "Columns and levels are named for a table" in one_sentence("experiment", plan, "--label-column", "x")
+    assert "choose from ellipse-cohesion" in one_sentence("experiment", "ellipsis", *out)
+    assert "Say where the corpus 'gcdc' is" in one_sentence("experiment", "gcdc", *out)
+    assert "GCDC is a folder" in one_sentence("experiment", "gcdc", "--corpus", small_corpus, *out)
+    assert "no column 'grade'" in one_sentence("experiment", small_corpus, "--label-column", "grade", *out)
+    assert "no system 'gnc'" in one_sentence("experiment", small_corpus, "--systems", "gnc", *out)
+    assert "no section 'a'" in one_sentence("experiment", small_corpus, "--sections", "a", *out)
+    assert "There is no setting 'training.speed'" in one_sentence(
+        "experiment", small_corpus, "--set", "training.speed=1", *out
+    )
+    assert not (tmp_path / "out" / "results.jsonl").exists()

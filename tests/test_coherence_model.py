@@ -278,3 +278,50 @@ def test_both_readings_run_end_to_end(name, tiny_bert, graded, starter):
     settings = preset(name).replaced({"encoder.source": str(tiny_bert), **FAST})
     model = CoherenceModel(settings).fit(texts, labels)
     assert np.isfinite(model.predict_proba([starter[70].text, "Short.", ""])).all()
+
+
+def test_surface_figures_beside_the_vector(settings, graded, starter, tmp_path):
+    texts, labels = graded
+    model = CoherenceModel(settings.replaced({"nodes.surface": 2.0})).fit(texts, labels)
+    features = model.featurize(texts)
+    inputs = model.inputs_(features)
+    beside = inputs[:, features.vectors.shape[1] :]
+    surface = features.surface
+    # A document in figures, from its text: words and sentences as logarithms, letters in words, distinct words.
+    standardised = (surface - surface.mean(axis=0)) / np.where(surface.std(axis=0) > 0, surface.std(axis=0), 1)
+    np.testing.assert_allclose(beside, 2 * standardised.clip(-3, 3), rtol=1e-5, atol=1e-6)
+    new = [one.text for one in starter[40:44]] + ["", "word " * 5000]
+    before = model.predict_proba(new)
+    assert not np.allclose(before, CoherenceModel(settings).fit(texts, labels).predict_proba(new))
+    model.save(tmp_path / "model")
+    assert np.array_equal(CoherenceModel.load(tmp_path / "model").predict_proba(new), before)
+    about = json.loads((tmp_path / "model" / "model.json").read_text())
+    about["surface"][1][0] = 0.0
+    (tmp_path / "model" / "model.json").write_text(json.dumps(about))
+    with pytest.raises(CohegraphError, match=r"surface figures of the model .* are damaged"):
+        CoherenceModel.load(tmp_path / "model")
+
+
+def test_surface_figures_by_hand(settings):
+    text = "One dog saw one cat.\n\nThe cat slept!"
+    features = CoherenceModel(settings).featurize([text])
+    words, sentences, letters, distinct, paragraphs = 8, 2, 3 + 3 + 3 + 3 + 3 + 3 + 3 + 5, 6, 2
+    expected = [np.log(9), np.log(3), words / sentences, letters / words, distinct / words, np.log(1 + paragraphs)]
+    np.testing.assert_allclose(features.surface[0], expected)
+
+
+def test_the_epoch_can_be_chosen_by_loss(settings, graded):
+    texts, labels = graded
+    seen = {}
+    options = settings.replaced({"training.choose_by": "loss", "training.learning_rate": 0.2})
+    model = CoherenceModel(options)
+    features = model.featurize(texts)
+    dev = (features[20:], labels[20:])
+    model.fit(features[:20], labels[:20], dev=dev, on_epoch=lambda number, now: seen.update({number: now}))
+    losses = {}
+    for number, now in seen.items():
+        found = now.predict_proba(dev[0])
+        column = {level: i for i, level in enumerate(now.classes_.tolist())}
+        losses[number] = -np.mean([np.log(found[i, column[label]]) for i, label in enumerate(dev[1])])
+    assert model.training_["chosen_epoch"] == min(losses, key=losses.__getitem__)
+    assert len(seen) == 15

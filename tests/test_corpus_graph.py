@@ -57,6 +57,17 @@ def test_degrees_are_row_sums_of_the_whole_matrix():
     assert np.array_equal(graph.pmi.toarray(), graph.pmi.toarray().T)
 
 
+def test_strength_and_weighting():
+    full, weak = build_corpus_graph(COUNTS), build_corpus_graph(COUNTS, strength=0.25)
+    np.testing.assert_allclose(weak.weights.toarray(), full.weights.toarray() / 4)
+    np.testing.assert_allclose(weak.document_degrees - 1, (full.document_degrees - 1) / 4)
+    shares = build_corpus_graph(COUNTS, weighting="tf").weights.toarray()
+    np.testing.assert_allclose(shares, COUNTS.toarray() / COUNTS.toarray().sum(axis=1, keepdims=True))
+    none = build_corpus_graph(COUNTS, weighting="none")
+    assert none.weights.nnz == 0
+    assert (none.document_degrees == 1).all()
+
+
 def test_without_edges_between_patterns():
     assert build_corpus_graph(COUNTS, pmi=False).pmi.nnz == 0
 

@@ -53,14 +53,23 @@ def corpora(draw):
     pmi=st.booleans(),
     unseen=st.sampled_from(["ignore", "released"]),
     too_short=st.sampled_from(["isolated", "pattern"]),
+    weighting=st.sampled_from(["tfidf", "tf", "none"]),
+    strength=st.sampled_from([0.1, 1.0, 3.0]),
 )
-def test_closed_form_equals_the_full_renormalised_graph(dtype, tolerance, corpus, pmi, unseen, too_short):
+def test_closed_form_equals_the_full_renormalised_graph(
+    dtype, tolerance, corpus, pmi, unseen, too_short, weighting, strength
+):
     counts, new_counts, vectors, new_vectors = corpus
-    graph = build_corpus_graph(sparse.csr_array(counts), pmi=pmi, unseen=unseen, too_short=too_short)
+    graph = build_corpus_graph(
+        sparse.csr_array(counts), weighting=weighting, strength=strength, pmi=pmi, unseen=unseen, too_short=too_short
+    )
     trained = network(dtype).trained(torch.from_numpy(vectors).to(dtype), TrainingGraph(graph, dtype))
-    idf = pattern_factors(graph.frequency, len(counts), unseen=unseen)
-    weights = document_weights(sparse.csr_array(new_counts), idf, too_short)
+    factors = pattern_factors(graph.frequency, len(counts), weighting, unseen, strength)
+    weights = document_weights(sparse.csr_array(new_counts), factors, too_short)
     closed = trained.logits(weights, new_vectors)
+    np.testing.assert_allclose(
+        trained.logits_together(weights, new_vectors), closed, rtol=0, atol=tolerance * max(1, np.abs(closed).max())
+    )
     w0, w1 = trained.w0, trained.w1
     for row in range(len(new_counts)):
         full = full_graph_logits(graph, vectors.astype(w0.dtype), weights[[row]], new_vectors[row], w0, w1)

@@ -73,6 +73,9 @@ class CorpusGraphSettings(_Group):
     weighting: Literal["tfidf", "tf", "none"] = Field(
         "tfidf", description="Edges between documents and patterns: Equation 1, without its idf, or no edges."
     )
+    strength: float = Field(
+        1.0, gt=0, le=10, description="What edges between documents and patterns are multiplied with."
+    )
     pmi: bool = Field(True, description="Edges between patterns.")
     unseen: Literal["ignore", "released"] = Field("ignore", description="Weight of patterns not seen in training.")
     too_short: Literal["isolated", "pattern"] = Field("isolated", description="Documents with fewer than k sentences.")

@@ -10,7 +10,7 @@ import typer
 
 from cohegraph.cli import INTERRUPTED
 from cohegraph.cli.options import Device, set_threads
-from cohegraph.cli.output import complain, console, plain, say
+from cohegraph.cli.output import complain, console, plain, results_table, say
 from cohegraph.corpora.tables import is_table
 from cohegraph.errors import CohegraphError
 from cohegraph.presets import STACKS
@@ -92,7 +92,9 @@ def experiment(
     say("Writing tables, figures and the report.")
     outcome = Outcome(finished)
     page = write_report(outcome, folder, device=device)
-    console().print(*(line for text in all_measures(outcome).markdown().splitlines() for line in plain(text)), sep="\n")
+    measures = all_measures(outcome)
+    console().print(results_table(measures))
+    console().print(*(line for note in measures.notes for line in plain(note)), style="dim")
     console().print(*plain(f"The report is {os.path.relpath(page)}; tables and figures are beside it."))
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from cohegraph.model.assessment import Assessment
+
+if TYPE_CHECKING:
+    from cohegraph.experiments.table import Table as Results
 
 # A pipe or a file has no width: wide enough for every column.
 _WIDTH_OF_NO_TERMINAL = 140
@@ -36,6 +39,16 @@ def say(sentence: str) -> None:
 def plain(*cells: Any) -> list[Text]:
     """Cells whose square brackets are not markup and whose control characters do nothing."""
     return [Text("".join(c if c.isprintable() else "\ufffd" for c in str(cell))) for cell in cells]
+
+
+def results_table(results: Results) -> Table:
+    """A table of an experiment, in a terminal."""
+    table = Table(box=None, header_style="bold", pad_edge=False, title=results.title, title_justify="left")
+    for number, name in enumerate(results.columns):
+        table.add_column(name, justify="left" if number == 0 else "right", overflow="fold")
+    for row in results.texts():
+        table.add_row(*plain(*row))
+    return table
 
 
 def assessment_table(levels: Iterable[Any], *, with_gold: bool = False) -> Table:

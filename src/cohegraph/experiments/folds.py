@@ -69,6 +69,9 @@ def _folds_of(corpus: Corpus, protocol: Protocol, section: str, repeat: int) -> 
         rest = np.setdiff1d(np.arange(len(rows)), test)
         share = max(2, round(1 / protocol.dev))
         groups = _groups(corpus, rows[rest]) if protocol.grouped else None
+        if groups is not None:
+            # Where there are few groups, the dev documents are one of them.
+            share = max(2, min(share, len(set(groups))))
         strata = _strata(corpus, protocol, rows[rest])
         dev = _split(strata, groups, share, repeat, f"What trains in section '{section}'")[number % share]
         training = np.setdiff1d(np.arange(len(rest)), dev)

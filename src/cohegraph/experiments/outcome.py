@@ -47,13 +47,16 @@ class Outcome:
 
     @property
     def method(self) -> str:
-        """The system that others are compared with."""
-        return self.experiment.analyses.compare[0]
+        """The system that others are compared with: the one named in the plan, else the last."""
+        named = self.experiment.analyses.compare[0]
+        return named if named in self.systems else self.systems[-1]
 
     @property
     def baseline(self) -> str:
-        """The system beside it in figures."""
-        return self.experiment.analyses.compare[1]
+        """The system beside it in figures: the one named in the plan, else the first other."""
+        named = self.experiment.analyses.compare[1]
+        others = [system for system in self.systems if system != self.method]
+        return named if named in others else (others or [self.method])[0]
 
     def title(self, system: str) -> str:
         """What a system is called in tables."""

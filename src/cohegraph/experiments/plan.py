@@ -79,6 +79,7 @@ class Variant(_Group):
     settings: dict[str, Any]
     systems: tuple[str, ...] = ("gcn",)
     seeds: tuple[_SEED, ...] | None = Field(None, description="By default all of the protocol's.")
+    search: Search | None = Field(None, description="Values to try on dev, instead of each system's.")
     sensitivity: bool = Field(False, description="One point of a curve, rather than a row of a table.")
 
 

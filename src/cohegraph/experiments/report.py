@@ -94,7 +94,7 @@ def figures(outcome: Outcome, device: str = "auto") -> Iterator[NamedFigure]:
         "Predicted levels against the true ones.",
         lambda: draw_level_distribution(corpus.levels, shown),
     )
-    compared = (outcome.method, outcome.baseline)
+    compared = tuple(dict.fromkeys((outcome.method, outcome.baseline)))
     bins = accuracy_by_length(outcome, compared)
     yield NamedFigure(
         "accuracy-by-length",

@@ -19,7 +19,7 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
@@ -34,7 +34,7 @@ import numpy.typing as npt
 from cohegraph.corpora.corpus import Corpus
 from cohegraph.errors import CohegraphError
 from cohegraph.experiments.folds import Fold, make_folds, read_folds, write_folds
-from cohegraph.experiments.plan import Experiment, Variant
+from cohegraph.experiments.plan import Experiment, SystemPlan, Variant
 from cohegraph.experiments.units import Cost, Result, Unit, run_unit
 from cohegraph.features import Features, Featurizer
 from cohegraph.files import write_atomically
@@ -77,7 +77,7 @@ class Work:
                             fold=fold,
                             seed=seed,
                             system=system,
-                            search=kind.search if plan.search is None else plan.search,
+                            search=_search(plan, variant),
                             choose_by=settings.training.choose_by,
                             refit=protocol.refit,
                             best_on_test=protocol.best_on_test,
@@ -158,12 +158,24 @@ def run_units(work: Work, folder: Path, *, cores: int | None = None, show_progre
 
 def _check_systems(experiment: Experiment, corpus: Corpus) -> None:
     """Raise for a hyper-parameter or value that does not exist, before hours have gone into the others."""
-    for plan in experiment.systems:
-        kind = system_named(plan.name)
-        system = kind.of(experiment.settings_of(corpus.section_names[0])).changed(plan.settings)
-        for name, values in (kind.search if plan.search is None else plan.search).items():
+    plans = {plan.name: plan for plan in experiment.systems}
+    section = corpus.section_names[0]
+    tried = [(name, "", _search(plan)) for name, plan in plans.items()]
+    for variant in experiment.variants:
+        tried += [(name, variant.name, _search(plans[name], variant)) for name in variant.systems]
+    for name, variant_name, search in tried:
+        settings = experiment.settings_of(section, variant_name)
+        system = system_named(name).of(settings).changed(plans[name].settings)
+        for hyper_parameter, values in search.items():
             for value in values:
-                system.changed({name: value})
+                system.changed({hyper_parameter: value})
+
+
+def _search(plan: SystemPlan, variant: Variant | None = None) -> Mapping[str, tuple[Any, ...]]:
+    """The values to try: the variant's, else the plan's, else the system's own."""
+    if variant is not None and variant.search is not None:
+        return variant.search
+    return system_named(plan.name).search if plan.search is None else plan.search
 
 
 def _folds(experiment: Experiment, corpus: Corpus) -> list[Fold]:

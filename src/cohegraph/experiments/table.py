@@ -108,6 +108,10 @@ class Table:
             body.append(f'<tr class="{" ".join(kinds)}">{cells}</tr>' if kinds else f"<tr>{cells}</tr>")
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
+    def texts(self) -> list[list[str]]:
+        """Every cell as it is read, the std behind its figure."""
+        return [[_text(cell) for cell in row] for row in self.rows]
+
     def _numbers(self) -> range:
         return range(len(self.columns))
 
@@ -134,10 +138,15 @@ def _md_row(cells: tuple[str, ...] | list[str]) -> str:
 
 
 def _md(cell: Cell) -> str:
+    if isinstance(cell, str) or not cell.best:
+        return _text(cell)
+    return f"**{cell}** ({cell.spread})" if cell.spread else f"**{cell}**"
+
+
+def _text(cell: Cell) -> str:
     if isinstance(cell, str):
         return cell
-    shown = f"**{cell}**" if cell.best else str(cell)
-    return f"{shown} ({cell.spread})" if cell.spread else shown
+    return f"{cell} ({cell.spread})" if cell.spread else str(cell)
 
 
 def _tex(text: str) -> str:

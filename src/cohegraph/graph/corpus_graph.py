@@ -9,6 +9,8 @@ have no edges and carry nothing, though they still count in the normalisation of
 
 ``weighting="tf"`` leaves out the idf of Equation 1: every pattern of the training documents has the factor 1, so that
 a pattern which all documents contain connects them too. ``weighting="none"`` leaves out the edges altogether.
+``strength`` multiplies the weights: in the normalised graph it says how much a document listens to its patterns rather
+than to itself, whose weight is 1.
 
 A document without any subset has no pattern. With ``too_short="isolated"`` it has no edges either, so that its text
 alone decides; ``too_short="pattern"`` (the released code) gives all such documents one more pattern in common.
@@ -50,6 +52,7 @@ def build_corpus_graph(
     counts: sparse.csr_array,
     *,
     weighting: Weighting = "tfidf",
+    strength: float = 1.0,
     pmi: bool = True,
     unseen: Unseen = "ignore",
     too_short: TooShort = "isolated",
@@ -58,7 +61,7 @@ def build_corpus_graph(
     counts = _with_too_short(counts, too_short)
     documents, patterns = counts.shape
     frequency = np.bincount(counts.indices[counts.data > 0], minlength=patterns)
-    weights = _weights(counts, pattern_factors(frequency, documents, weighting, unseen))
+    weights = _weights(counts, pattern_factors(frequency, documents, weighting, unseen, strength))
     block = _pmi(counts, frequency) if pmi else sparse.csr_array((patterns, patterns))
     return CorpusGraph(
         weights=weights,
@@ -70,15 +73,19 @@ def build_corpus_graph(
 
 
 def pattern_factors(
-    frequency: npt.NDArray[np.int64], documents: int, weighting: Weighting = "tfidf", unseen: Unseen = "ignore"
+    frequency: npt.NDArray[np.int64],
+    documents: int,
+    weighting: Weighting = "tfidf",
+    unseen: Unseen = "ignore",
+    strength: float = 1.0,
 ) -> FloatArray:
-    """The second factor of Equation 1, idf; what a pattern without any document gets is ``unseen``."""
+    """The second factor of Equation 1, idf, times ``strength``; a pattern without any document gets ``unseen``."""
     seen = frequency > 0
     if weighting == "none":
         return np.zeros(len(frequency))
     rarest = _RELEASED_UNSEEN_FREQUENCY if unseen == "released" else documents
     idf = np.log(documents / np.where(seen, frequency, rarest))
-    return np.asarray(idf if weighting == "tfidf" else np.where(seen, 1.0, idf))
+    return np.asarray(strength * (idf if weighting == "tfidf" else np.where(seen, 1.0, idf)))
 
 
 def document_weights(

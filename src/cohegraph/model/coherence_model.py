@@ -29,7 +29,7 @@ from cohegraph.model.inputs import DocumentInputs
 from cohegraph.model.persistence import ARRAYS, Description, StoredModel, read_model, write_model
 from cohegraph.model.training import Labelled, train
 from cohegraph.presets import preset
-from cohegraph.settings import Settings
+from cohegraph.settings import CorpusGraphSettings, Settings
 from cohegraph.version import __version__
 
 Texts = Sequence[str] | Features
@@ -127,8 +127,7 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dev_documents = None
         if held_out is not None:
             _check_patterns(held_out[0], settings)
-            factors = pattern_factors(graph.frequency, len(rows), options.weighting, options.unseen)
-            dev_weights = document_weights(held_out[0].counts, factors, options.too_short)
+            dev_weights = _document_weights(held_out[0].counts, graph.frequency, len(rows), options)
             dev_documents = Labelled(dev_weights, inputs(held_out[0]), held_out[1])
         attributes: dict[str, Any] = {
             "settings_": settings,
@@ -335,9 +334,7 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(softmax(logits.astype(np.float64), axis=1))
 
     def _weights(self, counts: sparse.csr_array) -> sparse.csr_array:
-        options = self.settings_.corpus_graph
-        factors = pattern_factors(self.pattern_frequency_, self.documents_, options.weighting, options.unseen)
-        return document_weights(counts, factors, options.too_short)
+        return _document_weights(counts, self.pattern_frequency_, self.documents_, self.settings_.corpus_graph)
 
     def _unseen_subgraphs(self, counts: sparse.csr_array) -> npt.NDArray[np.int64]:
         seen = self.pattern_frequency_[: counts.shape[1]] > 0
@@ -360,6 +357,13 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise DamagedFileError(
                 f"The model in {folder} has fewer documents than one of its patterns: it is damaged."
             )
+
+
+def _document_weights(
+    counts: sparse.csr_array, frequency: npt.NDArray[np.int64], documents: int, options: CorpusGraphSettings
+) -> sparse.csr_array:
+    factors = pattern_factors(frequency, documents, options.weighting, options.unseen, options.strength)
+    return document_weights(counts, factors, options.too_short)
 
 
 def _stored_inputs(
