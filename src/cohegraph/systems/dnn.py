@@ -2,7 +2,7 @@ r"""The paper's baseline: a two-layer network on the encoder's vector, with all 
 
 .. math:: P = softmax(ReLU(X W_0) W_1)
 
-It has the form and the number of parameters of the GCN; without edges the two are the same.
+It has the form and the number of parameters of the GCN on the vector alone; without edges the two are the same.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from torch import Tensor, nn
 
 from cohegraph.features import Features
 from cohegraph.model.gcn import dropped, initial_weights
-from cohegraph.model.inputs import DocumentInputs
 from cohegraph.model.training import Dev, optimise
-from cohegraph.settings import NodeSettings, Settings, TrainingSettings
+from cohegraph.settings import Settings, TrainingSettings
 from cohegraph.systems.system import Graded, OnEpoch, Probabilities, System
 
 Floats = npt.NDArray[np.floating]
-Inputs = Callable[[Features], Floats]
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class _Network(nn.Module):
 @dataclass(frozen=True)
 class _FittedNetwork:
     network: _TwoLayers
-    inputs: Inputs
+    inputs: Callable[[Features], Floats]
     epoch: int
 
     @property
@@ -82,19 +80,18 @@ class _FittedNetwork:
 class TwoLayerNetwork(System):
     """A two-layer network on inputs that a subclass names."""
 
-    nodes: NodeSettings
     training: TrainingSettings
 
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"training.weight_decay": (0.001, 0.003, 0.01, 0.03)}
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """The same inputs and training settings as the method's."""
-        return cls(settings.nodes, settings.training)
+        """The same training settings as the method's."""
+        return cls(settings.training)
 
     @abstractmethod
-    def inputs(self, training: Features) -> Inputs:
-        """What the network is given of a document; the training documents may shape it."""
+    def inputs(self, features: Features) -> Floats:
+        """What the network is given of documents, (documents, dimensions)."""
 
     def fit(
         self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
@@ -102,12 +99,11 @@ class TwoLayerNetwork(System):
         """Train as the GCN is trained."""
         settings = self.training.model_copy(update={"seed": seed})
         generator = torch.Generator().manual_seed(seed)
-        inputs = self.inputs(training.features)
-        matrix = torch.from_numpy(inputs(training.features).astype(np.float32))
+        matrix = torch.from_numpy(self.inputs(training.features).astype(np.float32))
 
         def watched(number: int, network: _TwoLayers) -> None:
             if on_epoch is not None:
-                on_epoch(number, _FittedNetwork(network, inputs, number).probabilities)
+                on_epoch(number, _FittedNetwork(network, self.inputs, number).probabilities)
 
         result = optimise(
             _Network(matrix, settings, levels, generator),
@@ -115,10 +111,10 @@ class TwoLayerNetwork(System):
             levels,
             settings,
             generator,
-            dev=None if dev is None else _dev(inputs(dev.features), dev.classes),
+            dev=None if dev is None else _dev(self.inputs(dev.features), dev.classes),
             on_epoch=None if on_epoch is None else watched,
         )
-        return _FittedNetwork(result.network, inputs, result.chosen_epoch)
+        return _FittedNetwork(result.network, self.inputs, result.chosen_epoch)
 
 
 def _dev(inputs: Floats, classes: npt.NDArray[np.int64]) -> Dev[_TwoLayers]:
@@ -127,12 +123,12 @@ def _dev(inputs: Floats, classes: npt.NDArray[np.int64]) -> Dev[_TwoLayers]:
 
 @dataclass(frozen=True)
 class EncoderNetwork(TwoLayerNetwork):
-    """On what the method's document nodes carry: the encoder's vector, with the surface figures where these are set."""
+    """On the encoder's document vector."""
 
     name = "dnn"
     title = "Encoder + DNN"
     citation = "Liu, Fu and Strube (2023), baseline"
 
-    def inputs(self, training: Features) -> Inputs:
-        """What document nodes carry."""
-        return DocumentInputs.of(training, self.nodes.surface)
+    def inputs(self, features: Features) -> Floats:
+        """The vector."""
+        return features.vectors

@@ -94,7 +94,10 @@ class WithoutPatternEdges(CorpusGCN):
 
 @dataclass(frozen=True)
 class WithoutEdges(CorpusGCN):
-    """Without any edges (the paper's "- ESS, EDS"): every document by itself, the form of the DNN baseline."""
+    """Without any edges (the paper's "- ESS, EDS"): every document by itself.
+
+    This has the form of the DNN baseline, and is the same where document nodes carry the vector alone.
+    """
 
     name = "gcn-no-edges"
     title = "GCN without edges"

@@ -12,8 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from cohegraph.features import Features
-from cohegraph.model.inputs import DocumentInputs
-from cohegraph.systems.dnn import Floats, Inputs, TwoLayerNetwork
+from cohegraph.systems.dnn import Floats, TwoLayerNetwork
 
 
 @dataclass(frozen=True)
@@ -24,10 +23,9 @@ class SubgraphFeatures(TwoLayerNetwork):
     title = "Mesgar & Strube (2016)"
     citation = "Mesgar and Strube (2016)"
 
-    def inputs(self, training: Features) -> Inputs:
-        """What the method's document nodes carry, and the shares."""
-        document = DocumentInputs.of(training, self.nodes.surface)
-        return lambda features: np.hstack([document(features), pattern_shares(features.counts)])
+    def inputs(self, features: Features) -> Floats:
+        """The vector and the shares."""
+        return np.hstack([features.vectors, pattern_shares(features.counts)])
 
 
 def pattern_shares(counts: sparse.csr_array) -> Floats:
