@@ -232,9 +232,7 @@ def ablation(outcome: Outcome) -> Table:
         f"Accuracy in % on {outcome.corpus.name} without edges between patterns, and without any",
         tuple(columns),
         tuple(rows),
-        (
-            "Without any edges the method has the form of the DNN baseline; the difference to it is what edges are worth.",
-        ),
+        ("Without any edges the method has the form of the DNN baseline: the difference is what edges are worth.",),
     )
 
 
