@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import resource
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -173,6 +172,10 @@ def _resident() -> float:
 def _peak() -> float:
     with suppress(OSError):
         return _status("VmHWM")
+    if sys.platform == "win32":
+        return float("nan")
+    import resource
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 

@@ -24,6 +24,7 @@ from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, p
 from cohegraph.labels import as_labels, encode_labels
 from cohegraph.model.assessment import Assessment, notices
 from cohegraph.model.card import model_card
+from cohegraph.model.checks import check_patterns, check_same_settings, checked_texts
 from cohegraph.model.gcn import TrainedGCN
 from cohegraph.model.inputs import DocumentInputs
 from cohegraph.model.persistence import ARRAYS, Description, StoredModel, read_model, write_model
@@ -81,9 +82,9 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The features of texts; features are given back as they are if they were made with the same settings."""
         settings = self.resolved_settings
         if not isinstance(texts, Features):
-            return self.featurizer.featurize(_checked_texts(texts), show_progress=show_progress)
+            return self.featurizer.featurize(checked_texts(texts), show_progress=show_progress)
         if texts.settings is not None:
-            _check_same_settings(settings.of_features(), texts.settings.of_features())
+            check_same_settings(settings.of_features(), texts.settings.of_features())
         return texts
 
     def fit(
@@ -120,13 +121,13 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif settings.training.patience is not None:
             raise CohegraphError("training.patience needs dev documents: set training.dev_share, such as 0.1.")
         rows = features[training]
-        _check_patterns(rows, settings)
+        check_patterns(rows, settings)
         options = settings.corpus_graph
         inputs = DocumentInputs.of(rows, settings.nodes.surface)
         graph = build_corpus_graph(rows.counts, **options.model_dump())
         dev_documents = None
         if held_out is not None:
-            _check_patterns(held_out[0], settings)
+            check_patterns(held_out[0], settings)
             dev_weights = _document_weights(held_out[0].counts, graph.frequency, len(rows), options)
             dev_documents = Labelled(dev_weights, inputs(held_out[0]), held_out[1])
         attributes: dict[str, Any] = {
@@ -295,12 +296,12 @@ class CoherenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features = texts
             if features.settings is not None:
                 wanted = self.settings_.of_features(places=False)
-                _check_same_settings(wanted, features.settings.of_features(places=False))
+                check_same_settings(wanted, features.settings.of_features(places=False))
         else:
             self._check_places()
             featurizer = Featurizer(self.settings_, device=self.device)
-            features = featurizer.featurize(_checked_texts(texts), show_progress=show_progress)
-        _check_patterns(features, self.settings_)
+            features = featurizer.featurize(checked_texts(texts), show_progress=show_progress)
+        check_patterns(features, self.settings_)
         for part, identity in self.parts_.items():
             found = features.parts.get(part, identity)
             if found == identity:
@@ -375,33 +376,6 @@ def _stored_inputs(
     if surface is None or not shapes_fit or not np.isfinite(surface).all() or min(surface[1]) <= 0:
         raise DamagedFileError(f"The surface figures of the model in {folder} are damaged.")
     return DocumentInputs(weight, tuple(surface[0]), tuple(surface[1]))
-
-
-def _check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> None:
-    for name, value in wanted.items():
-        if made_with[name] != value:
-            raise CohegraphError(
-                f"The features were made with {name}={made_with[name]}, and the model has {name}={value}: make them "
-                "anew with model.featurize(texts)."
-            )
-
-
-def _check_patterns(features: Features, settings: Settings) -> None:
-    patterns = len(catalogue(settings.subgraphs.k, settings.subgraphs.patterns))
-    if features.counts.shape[1] != patterns:
-        raise CohegraphError(
-            f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}."
-        )
-
-
-def _checked_texts(texts: Sequence[str]) -> Sequence[str]:
-    if isinstance(texts, str):
-        raise CohegraphError("Give a list of texts, even for a single one: [text].")
-    checked = list(texts)
-    for number, text in enumerate(checked, start=1):
-        if not isinstance(text, str):
-            raise CohegraphError(f"Document {number} is not a text but of type {type(text).__name__}.")
-    return checked
 
 
 def _codes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
