@@ -52,11 +52,13 @@ def axes(drawing: Figure) -> Axes:
     return drawing.add_subplot()
 
 
-def svg(drawing: Figure) -> str:
-    """A figure as SVG on no ground, without date or version, so that equal figures are equal files."""
+def svg(drawing: Figure, ground: str = "none") -> str:
+    """A figure as SVG, without date or version, so that equal figures are equal files."""
     content = io.StringIO()
     with mpl.rc_context(_RC):
-        drawing.savefig(content, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        for plot in drawing.axes:
+            plot.patch.set_alpha(0)
+        drawing.savefig(content, format="svg", facecolor=ground, metadata={"Date": None, "Creator": None})
     return content.getvalue()
 
 
@@ -66,11 +68,10 @@ def for_page(svg_text: str) -> str:
 
 
 def save(drawing: Figure, folder: Path, name: str) -> str:
-    """Write a figure as SVG and as PNG on white; the SVG text is given back."""
-    text = svg(drawing)
-    write_atomically(folder / f"{name}.svg", text)
+    """Write a figure as SVG and as PNG on white; the SVG on no ground is given back, for a page."""
+    write_atomically(folder / f"{name}.svg", svg(drawing, "white"))
     content = io.BytesIO()
     with mpl.rc_context(_RC):
         drawing.savefig(content, format="png", dpi=_DOTS_AN_INCH, facecolor="white", metadata={"Software": None})
     write_atomically(folder / f"{name}.png", content.getvalue())
-    return text
+    return svg(drawing)
