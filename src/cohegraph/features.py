@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from cohegraph.errors import CohegraphError
 from cohegraph.graph.catalogue import Catalogue, catalogue
+from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid, role_number
 from cohegraph.graph.sentence_graph import NounTable, SentenceGraph, build_sentence_graph
 from cohegraph.graph.subgraphs import GraphBatch, count_patterns
 from cohegraph.progress import track
@@ -24,6 +26,7 @@ from cohegraph.text.document import Document, Noun, Parser
 from cohegraph.text.encoder import Encoded, Encoder, TransformerEncoder
 from cohegraph.text.spacy_parser import SpacyParser
 from cohegraph.text.stanza_parser import StanzaParser
+from cohegraph.text.token_sequence import TokenSequence, sequence_of_states, sequence_of_words
 from cohegraph.text.word_vectors import WordVectors, load_word_vectors
 
 TALLIES = (
@@ -41,6 +44,8 @@ TALLIES = (
     "cut_tokens",
 )
 _OF_ENCODER = ("tokens", "cut_tokens")
+# What only some systems need: the encoder's state or the word vector of every token, and who does what in a sentence.
+Material = Literal["states", "words", "grid"]
 SURFACE_FIGURES = (
     "words (log)",
     "sentences (log)",
@@ -60,6 +65,7 @@ class Features:
 
     Shapes: ``counts`` (N, patterns), ``vectors`` (N, dimensions), ``tallies`` (N, len(TALLIES)). ``parts`` names the
     pretrained parts and ``settings`` the settings they come from; neither is known of features made otherwise.
+    ``material`` is what was asked for besides, one item a document.
     """
 
     counts: sparse.csr_array
@@ -67,6 +73,7 @@ class Features:
     tallies: npt.NDArray[np.int64]
     parts: dict[str, str] = field(default_factory=dict)
     settings: Settings | None = None
+    material: dict[Material, tuple[Any, ...]] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int]:
@@ -80,11 +87,32 @@ class Features:
         """The features of some documents: a slice, a mask or numbers."""
         index = np.arange(len(self))[chosen[0] if isinstance(chosen, tuple) else chosen]
         rows = np.atleast_1d(index)
-        return Features(self.counts[rows], self.vectors[rows], self.tallies[rows], self.parts, self.settings)
+        return Features(
+            self.counts[rows],
+            self.vectors[rows],
+            self.tallies[rows],
+            self.parts,
+            self.settings,
+            {name: tuple(items[row] for row in rows.tolist()) for name, items in self.material.items()},
+        )
 
     def tally(self, name: str) -> npt.NDArray[np.int64]:
         """One of TALLIES, for every document."""
         return self.tallies[:, TALLIES.index(name)]
+
+    def sequences(self, kind: Literal["states", "words"]) -> tuple[TokenSequence, ...]:
+        """The token vectors of every document."""
+        return self._material(kind)
+
+    @property
+    def grids(self) -> tuple[EntityGrid, ...]:
+        """The entity grid of every document."""
+        return self._material("grid")
+
+    def _material(self, name: Material) -> tuple[Any, ...]:
+        if name not in self.material:
+            raise CohegraphError(f"These features were made without '{name}': make them with needs=['{name}'].")
+        return self.material[name]
 
     @property
     def surface(self) -> npt.NDArray[np.float64]:
@@ -113,6 +141,7 @@ class Features:
             np.concatenate([part.tallies for part in parts]),
             parts[0].parts,
             parts[0].settings,
+            {name: tuple(item for part in parts for item in part.material[name]) for name in parts[0].material},
         )
 
 
@@ -155,6 +184,11 @@ class Featurizer:
         return _parser(self.settings.parser)
 
     @property
+    def dependency_parser(self) -> Parser:
+        """The same parser with the dependencies of nouns."""
+        return _parser(self.settings.parser, dependencies=True)
+
+    @property
     def word_vectors(self) -> WordVectors:
         """The word vectors of the settings."""
         return _word_vectors(self.settings.vectors.source)
@@ -178,16 +212,21 @@ class Featurizer:
             "encoder": self.encoder.identity,
         }
 
-    def load(self) -> None:
+    def load(self, needs: Iterable[Material] = ()) -> None:
         """Load all parts now, so that a missing one is noticed before any work is done."""
         _ = self.identities
+        if "grid" in needs:
+            _ = self.dependency_parser
 
-    def featurize(self, texts: Sequence[str], *, show_progress: bool = False) -> Features:
-        """The features of texts, in their order."""
+    def featurize(
+        self, texts: Sequence[str], *, needs: Iterable[Material] = (), show_progress: bool = False
+    ) -> Features:
+        """The features of texts, in their order, with the material that is needed besides."""
+        wanted = tuple(sorted(set(needs)))
         starts = range(0, len(texts), _DOCUMENTS_AT_ONCE)
-        batches = (self._features(texts[start : start + _DOCUMENTS_AT_ONCE]) for start in starts)
+        batches = (self._features(texts[start : start + _DOCUMENTS_AT_ONCE], wanted) for start in starts)
         parts = list(track(batches, "reading documents", len(texts), size=len, show=show_progress))
-        return Features.concatenate(parts or [self._features([])])
+        return Features.concatenate(parts or [self._features([], wanted)])
 
     def link(self, texts: Sequence[str], *, reach: int | None = None) -> Iterator[LinkedDocument]:
         """The sentence graph of every text; ``reach`` as in `build_sentence_graph`."""
@@ -217,8 +256,37 @@ class Featurizer:
         tallies = np.column_stack([structure.tallies, encoded.tokens, encoded.cut])
         return Features(structure.counts, encoded.vectors, tallies, self.identities, self.settings)
 
-    def _features(self, texts: Sequence[str]) -> Features:
-        return self.joined(self.structure(self.parser.parse(texts)), self.encode(texts))
+    def sequences(self, documents: Iterable[Document], kind: Literal["states", "words"]) -> list[TokenSequence]:
+        """The token vectors of parsed documents."""
+        if kind == "words":
+            return [sequence_of_words(document, self.word_vectors) for document in documents]
+        found = ((document, self.encoder.token_states(document.text)) for document in documents)
+        return [sequence_of_states(document, tokens.states, tokens.places) for document, tokens in found]
+
+    def grids(self, texts: Sequence[str]) -> list[EntityGrid]:
+        """The entity grids of texts. Nouns with the same lemma are one entity."""
+        return [
+            build_entity_grid(
+                len(document.sentences),
+                (
+                    (number, noun.lemma.lower(), role_number(noun.dependency))
+                    for number, sentence in enumerate(document.sentences)
+                    for noun in sentence.nouns
+                ),
+            )
+            for document in self.dependency_parser.parse(texts)
+        ]
+
+    def material(self, name: Material, documents: Sequence[Document]) -> Sequence[Any]:
+        """What is asked for by a name, of parsed documents."""
+        if name == "grid":
+            return self.grids([document.text for document in documents])
+        return self.sequences(documents, name)
+
+    def _features(self, texts: Sequence[str], needs: Sequence[Material]) -> Features:
+        documents = list(self.parser.parse(texts))
+        features = self.joined(self.structure(documents), self.encode(texts))
+        return replace(features, material={name: tuple(self.material(name, documents)) for name in needs})
 
     def link_document(self, document: Document, *, reach: int | None = None) -> LinkedDocument:
         """The sentence graph of a parsed document."""
@@ -275,8 +343,9 @@ def _spelled(text: str) -> tuple[int, int, int]:
 
 # Pretrained parts are large and never change, so models in one process share them.
 @lru_cache(maxsize=4)
-def _parser(settings: ParserSettings) -> Parser:
-    return StanzaParser(settings.model) if settings.kind == "stanza" else SpacyParser(settings.model)
+def _parser(settings: ParserSettings, dependencies: bool = False) -> Parser:
+    kind = StanzaParser if settings.kind == "stanza" else SpacyParser
+    return kind(settings.model, dependencies=dependencies)
 
 
 _word_vectors = lru_cache(maxsize=4)(load_word_vectors)

@@ -4,6 +4,9 @@ The features of a text are kept in two halves, the one that needs parser and wor
 encoder, so that another delta does not encode again and another encoder does not parse again. A half is found by the
 SHA-256 of the text, of the settings that shape it and of the pretrained parts' identities. All halves are in one SQLite
 file, each as safetensors; a half or a file that is damaged is made anew.
+
+What only some systems need is kept in the same way; vectors of tokens, which are many, lie in files beside, as float16,
+and are mapped into memory (`TokenFiles`).
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +27,14 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 from scipy import sparse
 
-from cohegraph.features import Features, Featurizer, Structure
+from cohegraph.features import Features, Featurizer, Material, Structure
 from cohegraph.files import cache_folder
+from cohegraph.graph.entity_grid import EntityGrid
 from cohegraph.progress import track
+from cohegraph.scale.token_files import TokenFiles
 from cohegraph.text.document import Document
 from cohegraph.text.encoder import Encoded
+from cohegraph.text.token_sequence import TokenSequence
 
 Arrays = dict[str, npt.NDArray[Any]]
 FILE = "features.sqlite"
@@ -37,6 +44,7 @@ _CHUNK = 32
 _PATIENCE_SECONDS = 60
 # Changes whenever the meaning of a stored half does.
 _FORMAT = 1
+_GRID = ("size", "cells")
 
 
 class FeatureStore:
@@ -46,6 +54,7 @@ class FeatureStore:
         folder = cache_folder() if folder is None else folder
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / FILE
+        self._token_files = TokenFiles(folder, self._connect)
         self._documents: dict[tuple[str, str], Document] = {}
         try:
             self._prepare()
@@ -53,14 +62,22 @@ class FeatureStore:
             self._file.unlink()
             self._prepare()
 
-    def features(self, texts: Sequence[str], featurizer: Featurizer, *, show_progress: bool = False) -> Features:
+    def features(
+        self,
+        texts: Sequence[str],
+        featurizer: Featurizer,
+        *,
+        needs: Iterable[Material] = (),
+        show_progress: bool = False,
+    ) -> Features:
         """The features of texts, in their order: read where they are stored, else computed and stored at once."""
+        wanted = tuple(sorted(set(needs)))
         starts = range(0, len(texts), _CHUNK)
-        chunks = (self._chunk(texts[start : start + _CHUNK], featurizer) for start in starts)
+        chunks = (self._chunk(texts[start : start + _CHUNK], featurizer, wanted) for start in starts)
         parts = list(track(chunks, "reading documents", len(texts), size=len, show=show_progress))
-        return Features.concatenate(parts) if parts else featurizer.featurize([])
+        return Features.concatenate(parts) if parts else featurizer.featurize([], needs=wanted)
 
-    def _chunk(self, texts: Sequence[str], featurizer: Featurizer) -> Features:
+    def _chunk(self, texts: Sequence[str], featurizer: Featurizer, needs: Sequence[Material]) -> Features:
         chosen, parts = featurizer.settings.of_features(), featurizer.identities
 
         def shaped_by(half: str, groups: tuple[str, ...], part_names: tuple[str, ...]) -> str:
@@ -87,7 +104,27 @@ class FeatureStore:
             lambda missing: _encoded_arrays(featurizer.encode(missing)),
             ("vector", "tokens"),
         )
-        return featurizer.joined(_structure(structures), _encoded(vectors))
+        features = featurizer.joined(_structure(structures), _encoded(vectors))
+        material: dict[Material, tuple[Any, ...]] = {}
+        for name in needs:
+            if name == "grid":
+                shape = f"{shaped_by(name, (), ())} {featurizer.dependency_parser.identity}"
+                cells = self._halves(texts, shape, lambda new: list(map(_grid_arrays, featurizer.grids(new))), _GRID)
+                material[name] = tuple(map(_grid, cells))
+            else:
+                groups, part = (("encoder",), "encoder") if name == "states" else ((), "vectors")
+                material[name] = self._sequences(texts, shaped_by(name, groups, ("parser", part)), featurizer, name)
+        return replace(features, material=material)
+
+    def _sequences(
+        self, texts: Sequence[str], shape: str, featurizer: Featurizer, kind: Literal["states", "words"]
+    ) -> tuple[TokenSequence, ...]:
+        found = self._token_files.sequences(
+            {text: _key(shape, text) for text in texts},
+            hashlib.sha256(shape.encode()).hexdigest()[:16],
+            lambda missing: featurizer.sequences(self._parsed(missing, featurizer), kind),
+        )
+        return tuple(found[text] for text in texts)
 
     def _halves(
         self,
@@ -98,7 +135,7 @@ class FeatureStore:
     ) -> list[Arrays]:
         """One half of every text."""
         keys = {text: _key(shaped_by, text) for text in texts}
-        with closing(sqlite3.connect(self._file, timeout=_PATIENCE_SECONDS)) as connection:
+        with closing(self._connect()) as connection:
             found = {text: self._read(connection, key, names) for text, key in keys.items()}
             missing = [text for text, arrays in found.items() if arrays is None]
             if missing:
@@ -128,8 +165,12 @@ class FeatureStore:
         return [self._documents[parser, text] for text in texts]
 
     def _prepare(self) -> None:
-        with closing(sqlite3.connect(self._file, timeout=_PATIENCE_SECONDS)) as connection, connection:
+        with closing(self._connect()) as connection, connection:
             connection.execute("CREATE TABLE IF NOT EXISTS halves (key TEXT PRIMARY KEY, content BLOB) WITHOUT ROWID")
+        self._token_files.prepare()
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._file, timeout=_PATIENCE_SECONDS)
 
 
 def _key(shaped_by: str, text: str) -> str:
@@ -153,6 +194,15 @@ def _structure(rows: list[Arrays]) -> Structure:
         shape=(len(rows), int(rows[0]["patterns"][0])),
     )
     return Structure(counts, np.stack([row["tallies"] for row in rows]))
+
+
+def _grid_arrays(grid: EntityGrid) -> Arrays:
+    cells = np.stack([grid.sentence, grid.entity, grid.role, grid.mentions])
+    return dict(zip(_GRID, (np.array([grid.sentences, grid.entities]), cells), strict=True))
+
+
+def _grid(arrays: Arrays) -> EntityGrid:
+    return EntityGrid(*arrays["size"].tolist(), *arrays["cells"])
 
 
 def _encoded_arrays(made: Encoded) -> list[Arrays]:

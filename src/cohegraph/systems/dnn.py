@@ -22,7 +22,7 @@ from cohegraph.features import Features
 from cohegraph.model.gcn import dropped, initial_weights
 from cohegraph.model.training import Dev, optimise
 from cohegraph.settings import Settings, TrainingSettings
-from cohegraph.systems.system import Graded, OnEpoch, Probabilities, System
+from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
 
 Floats = npt.NDArray[np.floating]
 
@@ -62,7 +62,7 @@ class _Network(nn.Module):
 class _FittedNetwork:
     network: _TwoLayers
     inputs: Callable[[Features], Floats]
-    epoch: int
+    epoch: int = 0
 
     @property
     def parameters(self) -> int:
@@ -75,9 +75,12 @@ class _FittedNetwork:
     def probabilities(self, features: Features) -> Probabilities:
         return np.asarray(softmax(self.network.logits(self.inputs(features)).astype(np.float64), axis=1))
 
+    def arrays(self) -> Arrays:
+        return {"w0": self.network.w0, "w1": self.network.w1}
+
 
 @dataclass(frozen=True)
-class TwoLayerNetwork(System):
+class TwoLayerNetwork(StorableSystem):
     """A two-layer network on inputs that a subclass names."""
 
     training: TrainingSettings
@@ -115,6 +118,12 @@ class TwoLayerNetwork(System):
             on_epoch=None if on_epoch is None else watched,
         )
         return _FittedNetwork(result.network, self.inputs, result.chosen_epoch)
+
+    def restored(self, arrays: Arrays, levels: int) -> _FittedNetwork:
+        """The two matrices."""
+        hidden = self.training.hidden
+        expect_shapes(arrays, {"w0": (None, hidden), "w1": (hidden, levels)})
+        return _FittedNetwork(_TwoLayers(arrays["w0"], arrays["w1"]), self.inputs)
 
 
 def _dev(inputs: Floats, classes: npt.NDArray[np.int64]) -> Dev[_TwoLayers]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cohegraph.features import Features
 from cohegraph.settings import Settings
-from cohegraph.systems.system import Graded, OnEpoch, Probabilities, System
+from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,12 @@ class _Shares:
     def probabilities(self, features: Features) -> Probabilities:
         return np.tile(self.shares, (len(features), 1))
 
+    def arrays(self) -> Arrays:
+        return {"shares": self.shares}
+
 
 @dataclass(frozen=True)
-class Majority(System):
+class Majority(StorableSystem):
     """Gives every level its share in training."""
 
     name = "majority"
@@ -43,3 +46,8 @@ class Majority(System):
     ) -> _Shares:
         """Count."""
         return _Shares(np.bincount(training.classes, minlength=levels) / len(training.classes))
+
+    def restored(self, arrays: Arrays, levels: int) -> _Shares:
+        """The shares."""
+        expect_shapes(arrays, {"shares": (levels,)})
+        return _Shares(arrays["shares"])

@@ -1,4 +1,4 @@
-"""Logistic regression on what is cheapest to have: surface figures, or the encoder's vector."""
+"""Multinomial logistic regression on figures of a document; the simplest of them on what is cheapest to have."""
 
 from __future__ import annotations
 
@@ -9,40 +9,53 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.settings import Settings
-from cohegraph.systems.system import Graded, OnEpoch, Probabilities, System, spread
+from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
+
+Floats = npt.NDArray[np.floating]
 
 _STEPS = 2_000
 
 
 @dataclass(frozen=True)
 class _FittedRegression:
-    pipeline: Pipeline
-    system: _Regression
-    levels: int
+    """Inputs are standardised with ``mean`` and ``scale``; a level that was never seen has the intercept -inf.
+
+    Shapes: ``coefficients`` (inputs, levels), ``intercepts`` and ``seen`` (levels,), the others (inputs,).
+    """
+
+    system: Regression
+    mean: Floats
+    scale: Floats
+    coefficients: Floats
+    intercepts: Floats
+    seen: npt.NDArray[np.uint8]
 
     @property
     def parameters(self) -> int:
-        regression = self.pipeline[-1]
-        return int(regression.coef_.size + regression.intercept_.size)
+        return int(self.seen.sum()) * (len(self.mean) + 1)
 
     @property
     def chosen(self) -> Mapping[str, Any]:
         return {}
 
     def probabilities(self, features: Features) -> Probabilities:
-        shares = self.pipeline.predict_proba(self.system.inputs(features))
-        return spread(shares, self.pipeline.classes_, self.levels)
+        inputs = (self.system.inputs(features).astype(np.float64) - self.mean) / self.scale
+        logits = inputs @ self.coefficients + self.intercepts
+        return np.asarray(softmax(np.where(self.seen, logits, -np.inf), axis=1))
+
+    def arrays(self) -> Arrays:
+        return {name: getattr(self, name) for name in ("mean", "scale", "coefficients", "intercepts", "seen")}
 
 
 @dataclass(frozen=True)
-class _Regression(System):
+class Regression(StorableSystem):
     """Multinomial logistic regression on standardised inputs.
 
     Args:
@@ -51,47 +64,74 @@ class _Regression(System):
 
     strength: float = 1.0
 
+    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.01, 0.1, 1.0, 10.0)}
+
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """The settings say nothing about it."""
         return cls()
 
     @abstractmethod
-    def inputs(self, features: Features) -> npt.NDArray[np.floating]:
-        """What is regressed on."""
+    def inputs(self, features: Features) -> Floats:
+        """What is regressed on, (documents, inputs)."""
 
     def fit(
         self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
     ) -> _FittedRegression:
         """Minimise the penalised cross-entropy; nothing is random."""
-        if len(np.unique(training.classes)) < 2:
+        return self.fit_inputs(self.inputs(training.features).astype(np.float64), training.classes, levels)
+
+    def fit_inputs(self, inputs: Floats, classes: npt.NDArray[np.int64], levels: int) -> _FittedRegression:
+        """The same on inputs that are there already."""
+        known = np.unique(classes)
+        if len(known) < 2:
             raise CohegraphError("All training documents of a fold have the same level: use fewer folds.")
-        pipeline = make_pipeline(StandardScaler(), LogisticRegression(C=self.strength, max_iter=_STEPS))
-        pipeline.fit(self.inputs(training.features).astype(np.float64), training.classes)
-        return _FittedRegression(pipeline, self, levels)
+        scaler = StandardScaler().fit(inputs)
+        regression = LogisticRegression(C=self.strength, max_iter=_STEPS).fit(scaler.transform(inputs), classes)
+        coefficients = np.zeros((inputs.shape[1], levels))
+        intercepts = np.zeros(levels)
+        # Of two levels, scikit-learn keeps the second alone: the first has zeros.
+        rows = known[1:] if len(known) == 2 else known
+        coefficients[:, rows], intercepts[rows] = regression.coef_.T, regression.intercept_
+        seen = np.isin(np.arange(levels), known).astype(np.uint8)
+        return _FittedRegression(self, scaler.mean_, scaler.scale_, coefficients, intercepts, seen)
+
+    def restored(self, arrays: Arrays, levels: int) -> _FittedRegression:
+        """Means, scales and coefficients."""
+        inputs = len(arrays["mean"])
+        expect_shapes(
+            arrays,
+            {
+                "mean": (inputs,),
+                "scale": (inputs,),
+                "coefficients": (inputs, levels),
+                "intercepts": (levels,),
+                "seen": (levels,),
+            },
+        )
+        return _FittedRegression(self, **arrays)
 
 
 @dataclass(frozen=True)
-class SurfaceRegression(_Regression):
+class SurfaceRegression(Regression):
     """On six surface figures: how long the text is, and what its words and sentences look like."""
 
     name = "surface"
     title = "Surface figures + LR"
-    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.01, 0.1, 1.0, 10.0)}
 
-    def inputs(self, features: Features) -> npt.NDArray[np.floating]:
+    def inputs(self, features: Features) -> Floats:
         """The surface figures."""
         return features.surface
 
 
 @dataclass(frozen=True)
-class EncoderRegression(_Regression):
+class EncoderRegression(Regression):
     """On the encoder's document vector."""
 
     name = "encoder"
     title = "Encoder + LR"
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
 
-    def inputs(self, features: Features) -> npt.NDArray[np.floating]:
+    def inputs(self, features: Features) -> Floats:
         """The vector."""
         return features.vectors

@@ -12,11 +12,12 @@ import numpy.typing as npt
 from pydantic import BaseModel, ValidationError
 
 from cohegraph.errors import CohegraphError
-from cohegraph.features import Features
+from cohegraph.features import Features, Material
 from cohegraph.settings import Settings
 
 Classes = npt.NDArray[np.int64]
 Probabilities = npt.NDArray[np.float64]
+Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,13 @@ class Fitted(Protocol):
         """The probability of every level, (documents, levels)."""
 
 
+class StorableFitted(Fitted, Protocol):
+    """A system that has learnt and can be written to a file."""
+
+    def arrays(self) -> Arrays:
+        """All that was learnt, by name: what `StorableSystem.restored` takes."""
+
+
 OnEpoch = Callable[[int, Callable[[Features], Probabilities]], None]
 
 
@@ -61,6 +69,11 @@ class System(ABC):
     citation: ClassVar[str] = ""
     # Changes that the search on dev tries, unless the experiment names others: each list of values by its name.
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+
+    @property
+    def needs(self) -> frozenset[Material]:
+        """What features must hold besides counts, vector and tallies."""
+        return frozenset()
 
     @classmethod
     @abstractmethod
@@ -121,6 +134,42 @@ def _changed_group(group: BaseModel, name: str, value: Any, full_name: str) -> B
         return type(group).model_validate(group.model_dump() | {name: value})
     except ValidationError as error:
         raise CohegraphError(f"{full_name}={value!r} is not valid: {error.errors()[0]['msg']}.") from None
+
+
+class StorableSystem(System):
+    """A system whose learnt arrays are saved by `SystemModel`; the method itself has `CoherenceModel` for that."""
+
+    @abstractmethod
+    def fit(
+        self,
+        training: Graded,
+        dev: Graded | None,
+        levels: int,
+        *,
+        seed: int,
+        on_epoch: OnEpoch | None = None,
+    ) -> StorableFitted:
+        """Learn from graded documents; see `System.fit`."""
+
+    @abstractmethod
+    def restored(self, arrays: Arrays, levels: int) -> StorableFitted:
+        """The fitted system that gave these arrays.
+
+        Raises KeyError, ValueError or RuntimeError where they are not those of such a system.
+        """
+
+
+def expect_shapes(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) -> None:
+    """Raise a ValueError where arrays have other names or shapes; None stands for any length."""
+    if set(arrays) != set(shapes):
+        raise ValueError(f"the arrays {', '.join(sorted(set(arrays) ^ set(shapes)))} are missing or too many")
+    for name, shape in shapes.items():
+        found = arrays[name].shape
+        fits = len(found) == len(shape) and all(
+            want in (None, length) for want, length in zip(shape, found, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"the array {name} has the shape {found}")
 
 
 def spread(probabilities: Probabilities, classes: Classes, levels: int) -> Probabilities:

@@ -13,13 +13,14 @@ NounTag = Literal["NOUN", "PROPN"]
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A noun, and where it stands in the original string."""
+    """A noun, and where it stands in the original string; ``dependency`` is empty unless asked for."""
 
     text: str
     lemma: str
     start: int
     end: int
     tag: NounTag
+    dependency: str = ""
 
 
 @dataclass(frozen=True, slots=True)

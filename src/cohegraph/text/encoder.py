@@ -6,8 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,6 @@ from safetensors import SafetensorError
 from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.text.document import well_formed
 from cohegraph.text.packaged import PACKAGED_ENCODERS, find_packaged, sha256_once
-
-if TYPE_CHECKING:
-    pass
 
 Overflow = Literal["windows", "cut"]
 
@@ -40,6 +38,17 @@ class Encoded:
     cut: npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class TokenStates:
+    """The last states of a text's tokens (special ones are no tokens of the text), and where each token begins.
+
+    Shapes: ``states`` (tokens, dimensions), ``places`` (tokens,).
+    """
+
+    states: npt.NDArray[np.float32]
+    places: npt.NDArray[np.int64]
+
+
 class Encoder(Protocol):
     """Turns texts into vectors."""
 
@@ -53,6 +62,9 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """One vector a text. A text without any character but white space has a vector of zeros."""
+
+    def token_states(self, text: str) -> TokenStates:
+        """The states of the tokens that the vector of a text is the mean of."""
 
 
 class TransformerEncoder:
@@ -95,6 +107,31 @@ class TransformerEncoder:
             tokens=np.concatenate([part.tokens for part in parts]),
             cut=np.concatenate([part.cut for part in parts]),
         )
+
+    def token_states(self, text: str) -> TokenStates:
+        """The states of the tokens that the vector of a text is the mean of, without the special ones."""
+        import torch
+
+        states, places = [np.zeros((0, self.dimensions), dtype=np.float32)], [np.zeros(0, dtype=np.int64)]
+        if text.strip():
+            encoding = self._tokenizer(
+                [well_formed(text)],
+                truncation=True,
+                max_length=self.max_tokens,
+                return_overflowing_tokens=True,
+                return_offsets_mapping=True,
+                return_special_tokens_mask=True,
+            )
+            windows = zip(
+                encoding["input_ids"], encoding["offset_mapping"], encoding["special_tokens_mask"], strict=True
+            )
+            for ids, offsets, special in islice(windows, 1 if self._overflow == "cut" else None):
+                with torch.inference_mode():
+                    found = self._model(input_ids=torch.tensor([ids], device=self._device)).last_hidden_state[0]
+                real = np.asarray(special) == 0
+                states.append(found.float().cpu().numpy()[real])
+                places.append(np.asarray(offsets, dtype=np.int64).reshape(-1, 2)[real, 0])
+        return TokenStates(np.concatenate(states), np.concatenate(places))
 
     def _encode(self, texts: Sequence[str]) -> Encoded:
         windows, owner, tokens, cut = self._windows(texts)

