@@ -191,12 +191,18 @@ def _folds(experiment: Experiment, corpus: Corpus) -> list[Fold]:
 def _all_features(
     experiment: Experiment, corpus: Corpus, store: FeatureStore, device: str, show_progress: bool
 ) -> dict[tuple[str, str], Features]:
+    plans = {plan.name: plan for plan in experiment.systems}
+    systems_of = {"": tuple(plans)} | {variant.name: variant.systems for variant in experiment.variants}
     found = {}
-    for variant in ("", *(variant.name for variant in experiment.variants)):
+    for variant, systems in systems_of.items():
         for section in corpus.section_names:
-            featurizer = Featurizer(experiment.settings_of(section, variant), device=device)
+            settings = experiment.settings_of(section, variant)
+            needs = {
+                need for name in systems for need in system_named(name).of(settings).changed(plans[name].settings).needs
+            }
             texts = [corpus.texts[row] for row in corpus.rows_of(section).tolist()]
-            found[variant, section] = store.features(texts, featurizer, show_progress=show_progress)
+            featurizer = Featurizer(settings, device=device)
+            found[variant, section] = store.features(texts, featurizer, needs=needs, show_progress=show_progress)
     return found
 
 

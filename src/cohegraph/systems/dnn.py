@@ -73,7 +73,9 @@ class _FittedNetwork:
         return {"training.epochs": self.epoch}
 
     def probabilities(self, features: Features) -> Probabilities:
-        return np.asarray(softmax(self.network.logits(self.inputs(features)).astype(np.float64), axis=1))
+        # Row by row, so that the digits of a document do not depend on the others.
+        rows = [self.network.logits(row) for row in self.inputs(features)]
+        return np.asarray(softmax(np.array(rows, dtype=np.float64).reshape(-1, self.network.w1.shape[1]), axis=1))
 
     def arrays(self) -> Arrays:
         return {"w0": self.network.w0, "w1": self.network.w1}

@@ -1,7 +1,13 @@
-"""Subgraphs as features (Mesgar and Strube, 2016) in the form in which the paper compares with it.
+"""Subgraphs as features (Mesgar and Strube, 2016): by themselves, and beside the encoder as the paper has them.
 
-The encoder's vector and the document's subgraph frequencies side by side are the input of a two-layer network. The
-original mines frequent subgraphs of entity graphs and trains a ranking SVM; here the subgraphs are the method's.
+The original mines frequent subgraphs of lexical coherence graphs, whose sentences are linked where two of their
+words have similar embeddings, and ranks documents by the subgraphs' frequencies with an SVM. Here the graphs and
+subgraphs are the method's, and levels are told by
+
+- ``subgraphs``: a logistic regression on the share of each frequent, connected pattern, as near to the original as
+  levels allow;
+- ``subgraph-features``: a two-layer network on the encoder's vector and the share of every pattern, side by side,
+  as the paper has it.
 """
 
 from __future__ import annotations
@@ -12,7 +18,11 @@ import numpy as np
 from scipy import sparse
 
 from cohegraph.features import Features
-from cohegraph.systems.dnn import Floats, TwoLayerNetwork
+from cohegraph.graph.catalogue import catalogue
+from cohegraph.settings import Settings
+from cohegraph.systems.dnn import TwoLayerNetwork
+from cohegraph.systems.regression import FittedRegression, Floats, Regression
+from cohegraph.systems.system import Graded, OnEpoch
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,7 @@ class SubgraphFeatures(TwoLayerNetwork):
 
     name = "subgraph-features"
     title = "Mesgar & Strube (2016)"
-    citation = "Mesgar and Strube (2016)"
+    citation = "Mesgar and Strube (2016), as compared by Liu, Fu and Strube (2023)"
 
     def inputs(self, features: Features) -> Floats:
         """The vector and the shares."""
@@ -33,3 +43,33 @@ def pattern_shares(counts: sparse.csr_array) -> Floats:
     dense = counts.toarray().astype(np.float32)
     shares: Floats = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1)
     return shares
+
+
+@dataclass(frozen=True)
+class SubgraphRegression(Regression):
+    """On the share of each frequent, connected pattern among the document's connected subgraphs.
+
+    Args:
+        support: The share of training documents in which a pattern must occur to be frequent.
+    """
+
+    name = "subgraphs"
+    title = "Mesgar & Strube (2016), subgraphs alone"
+    citation = "Mesgar and Strube (2016)"
+
+    support: float = 0.1
+
+    def inputs(self, features: Features) -> Floats:
+        """The share of every pattern; disconnected ones have none."""
+        subgraphs = (features.settings or Settings()).subgraphs
+        patterns = catalogue(subgraphs.k, subgraphs.patterns).patterns
+        connected = sparse.diags_array([float(pattern.connected) for pattern in patterns])
+        return pattern_shares(sparse.csr_array(features.counts @ connected))
+
+    def fit(
+        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
+    ) -> FittedRegression:
+        """Mine the frequent patterns, then regress on them; the others have coefficients of 0."""
+        inputs = self.inputs(training.features)
+        frequent = (inputs > 0).mean(axis=0) >= self.support
+        return self.fit_inputs(np.where(frequent, inputs, 0).astype(np.float64), training.classes, levels)

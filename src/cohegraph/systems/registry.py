@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from cohegraph.errors import CohegraphError
 from cohegraph.systems.dnn import EncoderNetwork
+from cohegraph.systems.dong_2017 import AttentionNetwork
+from cohegraph.systems.entity_graph import EntityGraphRegression
+from cohegraph.systems.entity_grid import EntityGridRegression
 from cohegraph.systems.gcn import CorpusGCN, WithoutEdges, WithoutPatternEdges
+from cohegraph.systems.jeon_strube_2020_centering import CenteringModel
+from cohegraph.systems.jeon_strube_2020_incremental import IncrementalModel
+from cohegraph.systems.lai_tetreault_2018 import ParSeq
+from cohegraph.systems.li_jurafsky_2017 import CliqueModel
 from cohegraph.systems.majority import Majority
-from cohegraph.systems.mesgar_strube_2016 import SubgraphFeatures
+from cohegraph.systems.mesgar_strube_2016 import SubgraphFeatures, SubgraphRegression
+from cohegraph.systems.mesgar_strube_2018 import NeuralLocalCoherence
+from cohegraph.systems.moon_2019 import UnifiedModel
+from cohegraph.systems.neighbour_similarity import NeighbourSimilarity
 from cohegraph.systems.regression import EncoderRegression, SurfaceRegression
+from cohegraph.systems.sgc import SimpleGraphConvolution
 from cohegraph.systems.system import System
 
 SYSTEMS: dict[str, type[System]] = {
@@ -15,9 +26,21 @@ SYSTEMS: dict[str, type[System]] = {
     for system in (
         Majority,
         SurfaceRegression,
+        NeighbourSimilarity,
+        EntityGridRegression,
+        EntityGraphRegression,
+        SubgraphRegression,
+        CliqueModel,
+        ParSeq,
+        NeuralLocalCoherence,
+        AttentionNetwork,
+        UnifiedModel,
+        CenteringModel,
+        IncrementalModel,
         EncoderRegression,
         SubgraphFeatures,
         EncoderNetwork,
+        SimpleGraphConvolution,
         CorpusGCN,
         WithoutPatternEdges,
         WithoutEdges,

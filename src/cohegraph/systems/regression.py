@@ -24,10 +24,11 @@ _STEPS = 2_000
 
 
 @dataclass(frozen=True)
-class _FittedRegression:
-    """Inputs are standardised with ``mean`` and ``scale``; a level that was never seen has the intercept -inf.
+class FittedRegression:
+    """A regression that has learnt: inputs are standardised with ``mean`` and ``scale``.
 
-    Shapes: ``coefficients`` (inputs, levels), ``intercepts`` and ``seen`` (levels,), the others (inputs,).
+    Shapes: ``coefficients`` (inputs, levels), ``intercepts`` (levels,), ``seen`` (levels,): whether training had such a
+    document; the others (inputs,).
     """
 
     system: Regression
@@ -39,18 +40,28 @@ class _FittedRegression:
 
     @property
     def parameters(self) -> int:
-        return int(self.seen.sum()) * (len(self.mean) + 1)
+        """How many numbers it has learnt."""
+        return int(self.seen.sum()) * (int(self.coefficients.any(axis=1).sum()) + 1)
 
     @property
     def chosen(self) -> Mapping[str, Any]:
+        """Nothing."""
         return {}
 
     def probabilities(self, features: Features) -> Probabilities:
-        inputs = (self.system.inputs(features).astype(np.float64) - self.mean) / self.scale
-        logits = inputs @ self.coefficients + self.intercepts
+        """The probability of every level, (documents, levels)."""
+        return self.of_inputs(self.system.inputs(features))
+
+    def of_inputs(self, inputs: Floats) -> Probabilities:
+        """The same of inputs that are there already."""
+        standardised = (inputs.astype(np.float64) - self.mean) / self.scale
+        # Row by row, so that the digits of a document do not depend on the others.
+        rows = [row @ self.coefficients for row in standardised]
+        logits = np.array(rows).reshape(-1, len(self.intercepts)) + self.intercepts
         return np.asarray(softmax(np.where(self.seen, logits, -np.inf), axis=1))
 
     def arrays(self) -> Arrays:
+        """Means, scales and coefficients."""
         return {name: getattr(self, name) for name in ("mean", "scale", "coefficients", "intercepts", "seen")}
 
 
@@ -77,11 +88,11 @@ class Regression(StorableSystem):
 
     def fit(
         self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
-    ) -> _FittedRegression:
+    ) -> FittedRegression:
         """Minimise the penalised cross-entropy; nothing is random."""
         return self.fit_inputs(self.inputs(training.features).astype(np.float64), training.classes, levels)
 
-    def fit_inputs(self, inputs: Floats, classes: npt.NDArray[np.int64], levels: int) -> _FittedRegression:
+    def fit_inputs(self, inputs: Floats, classes: npt.NDArray[np.int64], levels: int) -> FittedRegression:
         """The same on inputs that are there already."""
         known = np.unique(classes)
         if len(known) < 2:
@@ -94,9 +105,9 @@ class Regression(StorableSystem):
         rows = known[1:] if len(known) == 2 else known
         coefficients[:, rows], intercepts[rows] = regression.coef_.T, regression.intercept_
         seen = np.isin(np.arange(levels), known).astype(np.uint8)
-        return _FittedRegression(self, scaler.mean_, scaler.scale_, coefficients, intercepts, seen)
+        return FittedRegression(self, scaler.mean_, scaler.scale_, coefficients, intercepts, seen)
 
-    def restored(self, arrays: Arrays, levels: int) -> _FittedRegression:
+    def restored(self, arrays: Arrays, levels: int) -> FittedRegression:
         """Means, scales and coefficients."""
         inputs = len(arrays["mean"])
         expect_shapes(
@@ -109,7 +120,7 @@ class Regression(StorableSystem):
                 "seen": (levels,),
             },
         )
-        return _FittedRegression(self, **arrays)
+        return FittedRegression(self, **arrays)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,93 @@
+r"""Convolution and LSTM with attention (Dong, Zhang and Yang, 2017), made for essays.
+
+A convolution over ``kernel`` neighbouring words, attention over the words of a sentence; an LSTM over the sentences,
+attention over its states; the result is classified. Attention is
+
+.. math:: m_t = \tanh(W x_t + b), \qquad a_t = softmax_t(u \cdot m_t), \qquad o = \sum_t a_t x_t
+
+Simplified: the original predicts a score between 0 and 1; here, as in the paper's tables, levels are classified.
+There is no second, character-wise input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from cohegraph.systems.neural import (
+    Batch,
+    Network,
+    Reader,
+    Recurrent,
+    SequenceModel,
+    Verdict,
+    owners,
+    piece_softmax,
+    piece_sums,
+)
+
+
+class Attention(nn.Module):
+    """Attention pooling over the items of each piece."""
+
+    def __init__(self, dimensions: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(dimensions, dimensions)
+        self.outer = nn.Linear(dimensions, 1, bias=False)
+
+    def weights(self, items: Tensor, lengths: Tensor) -> Tensor:
+        """How much each item counts, (items,); those of a piece sum to 1."""
+        return piece_softmax(self.outer(torch.tanh(self.inner(items)))[:, 0], lengths)
+
+    def forward(self, items: Tensor, lengths: Tensor) -> Tensor:
+        """The weighted sum of each piece, (pieces, dimensions)."""
+        return piece_sums(self.weights(items, lengths)[:, None] * items, lengths)
+
+
+class _AttentionNetwork(Network):
+    def __init__(self, width: int, levels: int, hidden: int, dropout: float, kernel: int) -> None:
+        super().__init__()
+        self.reader = Reader(width, hidden, dropout)
+        self.words = nn.Conv1d(hidden, hidden, kernel, padding=kernel // 2)
+        self.of_words = Attention(hidden)
+        self.sentences = Recurrent(hidden, hidden)
+        self.of_sentences = Attention(hidden)
+        self.verdict = Verdict(hidden, levels, dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        words = torch.relu(self.convolved(self.reader(batch.tokens), batch.sentences))
+        sentences = self.of_words(words, batch.sentences)
+        states = self.sentences(sentences, batch.documents)
+        logits: Tensor = self.verdict(self.of_sentences(states, batch.documents))
+        return logits
+
+    def convolved(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """The convolution over each sentence by itself: all sentences in one row, with zeros enough between them."""
+        gap = self.words.kernel_size[0] // 2
+        place = torch.arange(len(words)) + gap * owners(lengths)
+        row = words.new_zeros(len(words) + gap * len(lengths), words.shape[1]).index_copy(0, place, words)
+        found: Tensor = self.words(row.T[None])[0].T
+        return found[place]
+
+
+@dataclass(frozen=True)
+class AttentionNetwork(SequenceModel):
+    """Convolution and attention over words, LSTM and attention over sentences.
+
+    Args:
+        kernel: How many words the convolution sees; odd.
+    """
+
+    name = "dong-2017"
+    title = "Dong et al. (2017)"
+    citation = "Dong, Zhang and Yang (2017)"
+
+    tokens: Literal["states", "words"] = "words"
+    kernel: int = 5
+
+    def network(self, width: int, levels: int) -> Network:
+        """The attention network."""
+        return _AttentionNetwork(width, levels, self.hidden, self.dropout, self.kernel)

@@ -1,0 +1,56 @@
+r"""The entity grid (Barzilay and Lapata, 2008).
+
+Entities by sentences, with the role of each: subject, object, another, or absent. The features of a document are
+the probabilities of its transitions, that is of each sequence of roles that an entity has in ``length``
+neighbouring sentences:
+
+.. math:: p(r_1 \dots r_n) = \frac{|\{(e, i): role(e, i) = r_1, \dots, role(e, i+n-1) = r_n\}|}{|\{(e, i)\}|}
+
+Entities that are named ``salient`` times or more are counted apart from the others. A multinomial logistic regression
+takes the place of the ranking SVM, since there are levels to tell.
+
+Simplified: nouns with the same lemma are one entity (the original's "Coreference-" setting), and roles come from the
+dependency of each noun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cohegraph.features import Features, Material
+from cohegraph.systems.regression import Floats, Regression
+
+
+@dataclass(frozen=True)
+class EntityGridRegression(Regression):
+    """Transitions of roles of entities.
+
+    Args:
+        length: How many neighbouring sentences a transition spans.
+        salient: Entities named so often are counted by themselves; 0 counts all together.
+    """
+
+    name = "entity-grid"
+    title = "Entity grid"
+    citation = "Barzilay and Lapata (2008)"
+    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "strength": (0.01, 0.1, 1.0, 10.0),
+        "length": (2, 3),
+        "salient": (0, 2),
+    }
+
+    length: int = 2
+    salient: int = 2
+
+    @property
+    def needs(self) -> frozenset[Material]:
+        """The grid."""
+        return frozenset({"grid"})
+
+    def inputs(self, features: Features) -> Floats:
+        """The shares of all transitions."""
+        return np.stack([grid.transitions(self.length, self.salient) for grid in features.grids])

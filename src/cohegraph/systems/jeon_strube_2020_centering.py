@@ -1,0 +1,120 @@
+r"""Centering and hierarchical segments (Jeon and Strube, 2020, EMNLP): attention guided by a discourse structure.
+
+- **Centres.** Attention over the tokens of sentence i, :math:`a_t = softmax_t(u \cdot \tanh(W h_t))`, ranks its
+  forward-looking centres, the ``centres`` tokens with the highest weights; the first of them is the preferred
+  centre :math:`Cp_i`. The backward-looking centre :math:`Cb_i` is the forward-looking centre of sentence i-1 that
+  is most like one of sentence i. The sentence's vector is :math:`s_i = \sum_t a_t h_t`.
+- **Segments.** A stack holds the sentences that are still open. For each sentence, those on top are closed until
+  one is found whose preferred centre goes on, that is :math:`\cos(Cp_j, Cb_i)` is at least ``threshold``; the
+  sentence is then placed beneath it, or begins a new segment where none is left. That gives a tree for each
+  paragraph-like segment.
+- **Structure-guided attention.** A transformer layer over sentence vectors, in which a sentence sees itself, the
+  sentences above it in the tree and those below it. The mean of its outputs is classified.
+
+Simplified: centres are single tokens and compared as the encoder gives them; the tree is not weighted by depth; the
+encoder is not trained along.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from cohegraph.systems.dong_2017 import Attention
+from cohegraph.systems.neural import Batch, Network, Reader, SequenceModel, Verdict, padded, piece_means, piece_sums
+
+
+def parents(preferred: Tensor, backward: Tensor, threshold: float) -> list[int]:
+    """The sentence that each sentence is placed beneath, -1 for none.
+
+    Args:
+        preferred: The preferred centre of every sentence at length 1, (sentences, width).
+        backward: The backward-looking centres likewise; that of the first sentence is not used.
+        threshold: How alike centres must be to go on.
+    """
+    alike = (preferred @ backward.T).tolist()
+    above: list[int] = []
+    stack: list[int] = []
+    for sentence in range(len(preferred)):
+        while stack and alike[stack[-1]][sentence] < threshold:
+            stack.pop()
+        above.append(stack[-1] if stack else -1)
+        stack.append(sentence)
+    return above
+
+
+def related(above: list[int]) -> Tensor:
+    """Which sentence sees which, (sentences, sentences): itself, those above it in the tree, and those below."""
+    sees = torch.eye(len(above), dtype=torch.bool)
+    for sentence, parent in enumerate(above):
+        if parent >= 0:
+            sees[sentence] |= sees[parent]
+    return sees | sees.T
+
+
+class _Centering(Network):
+    def __init__(
+        self, width: int, levels: int, hidden: int, dropout: float, heads: int, centres: int, threshold: float
+    ) -> None:
+        super().__init__()
+        self.centres, self.threshold, self.heads = centres, threshold, heads
+        self.reader = Reader(width, hidden, dropout)
+        self.attention = Attention(hidden)
+        self.layer = nn.TransformerEncoderLayer(hidden, heads, 2 * hidden, dropout, batch_first=True)
+        self.verdict = Verdict(hidden, levels, dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        words = self.reader(batch.tokens)
+        weights = self.attention.weights(words, batch.sentences)
+        sentences = piece_sums(weights[:, None] * words, batch.sentences)
+        rows, real = padded(sentences, batch.documents)
+        hidden = self.layer(rows, src_mask=~self.structure(weights.detach(), batch).repeat_interleave(self.heads, 0))
+        logits: Tensor = self.verdict(piece_means(hidden[real], batch.documents))
+        return logits
+
+    def structure(self, weights: Tensor, batch: Batch) -> Tensor:
+        """Which sentence sees which in every document, (documents, longest, longest); padding sees itself."""
+        unit = normalize(batch.tokens, dim=1)
+        tokens, ranks = (torch.split(items, batch.sentences.tolist()) for items in (unit, weights))
+        forward = [
+            words[rank.topk(min(self.centres, len(rank))).indices] for words, rank in zip(tokens, ranks, strict=True)
+        ]
+        longest = int(batch.documents.max())
+        sees = torch.eye(longest, dtype=torch.bool).repeat(len(batch.documents), 1, 1)
+        first = 0
+        for number, length in enumerate(batch.documents.tolist()):
+            centres = forward[first : first + length]
+            backward = [centres[0][0]]
+            for before, now in pairwise(centres):
+                backward.append(before[int((before @ now.T).amax(dim=1).argmax())])
+            preferred = torch.stack([one[0] for one in centres])
+            sees[number, :length, :length] = related(parents(preferred, torch.stack(backward), self.threshold))
+            first += length
+        return sees
+
+
+@dataclass(frozen=True)
+class CenteringModel(SequenceModel):
+    """Centres of sentences, the tree of segments they make, and attention along it.
+
+    Args:
+        centres: How many forward-looking centres a sentence has.
+        threshold: How alike two centres must be to be one that goes on (cosine of the token vectors).
+        heads: Of the attention between sentences; divides ``hidden``.
+    """
+
+    name = "jeon-strube-2020-centering"
+    title = "Jeon & Strube (2020), centering"
+    citation = "Jeon and Strube (2020), EMNLP"
+
+    centres: int = 3
+    threshold: float = 0.5
+    heads: int = 4
+
+    def network(self, width: int, levels: int) -> Network:
+        """Centres, segments and guided attention."""
+        return _Centering(width, levels, self.hidden, self.dropout, self.heads, self.centres, self.threshold)

@@ -1,0 +1,86 @@
+r"""The discriminative clique model (Li and Jurafsky, 2017; after Li and Hovy, 2014).
+
+An LSTM reads each sentence, and its last state is the sentence's vector :math:`s_i`. A clique is a sentence with its
+neighbours, ``reach`` on either side, and is classified by itself:
+
+.. math:: q_i = \tanh(W [s_{i-1}; s_i; s_{i+1}] + b), \qquad p_i = softmax(U q_i + c)
+
+The probabilities of a document are the mean of those of its cliques; every clique is trained on the document's
+level, in the way in which Lai and Tetreault (2018) use the model for levels.
+
+Simplified: the original learns to tell cliques of a text from cliques with a sentence of another text in the middle;
+here levels are given, and no negative examples are made. Beyond the first and last sentence stand zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import nll_loss
+
+from cohegraph.systems.neural import (
+    Batch,
+    Network,
+    Reader,
+    Recurrent,
+    SequenceModel,
+    Verdict,
+    owners,
+    padded,
+    piece_means,
+)
+
+
+class _Cliques(Network):
+    def __init__(self, width: int, levels: int, hidden: int, dropout: float, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+        self.reader = Reader(width, hidden, dropout)
+        self.sentence = Recurrent(hidden, hidden)
+        self.clique = nn.Linear((2 * reach + 1) * hidden, hidden)
+        self.verdict = Verdict(hidden, levels, dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The logits of every clique, (all sentences, levels)."""
+        sentences = self.sentence.last(self.reader(batch.tokens), batch.sentences)
+        logits: Tensor = self.verdict(torch.tanh(self.clique(self.neighbourhoods(sentences, batch.documents))))
+        return logits
+
+    def neighbourhoods(self, sentences: Tensor, documents: Tensor) -> Tensor:
+        """Each sentence's vector between those of its neighbours in the same document."""
+        rows, real = padded(sentences, documents)
+        around = nn.functional.pad(rows, (0, 0, self.reach, self.reach))
+        longest = rows.shape[1]
+        return torch.cat([around[:, place : place + longest] for place in range(2 * self.reach + 1)], dim=2)[real]
+
+    def log_probabilities(self, batch: Batch) -> Tensor:
+        return piece_means(self(batch).softmax(dim=1), batch.documents).log()
+
+    def loss(self, batch: Batch, classes: Tensor) -> Tensor:
+        """The mean over documents of the mean over cliques, so that a long document counts no more than a short one."""
+        owner = owners(batch.documents)
+        losses = nll_loss(self(batch).log_softmax(dim=1), classes[owner], reduction="none")
+        return piece_means(losses, batch.documents).mean()
+
+
+@dataclass(frozen=True)
+class CliqueModel(SequenceModel):
+    """Sentences by an LSTM; cliques of neighbouring sentences classified, and averaged.
+
+    Args:
+        reach: How many sentences on either side belong to a clique.
+    """
+
+    name = "li-jurafsky-2017"
+    title = "Li & Jurafsky (2017)"
+    citation = "Li and Jurafsky (2017)"
+
+    tokens: Literal["states", "words"] = "words"
+    reach: int = 1
+
+    def network(self, width: int, levels: int) -> Network:
+        """The clique model."""
+        return _Cliques(width, levels, self.hidden, self.dropout, self.reach)

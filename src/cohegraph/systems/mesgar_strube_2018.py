@@ -1,0 +1,104 @@
+r"""The flow of what relates neighbouring sentences (Mesgar and Strube, 2018).
+
+An LSTM reads the whole document; its state after each word is what the sentence means there. What two neighbouring
+sentences share is the pair of their states that is most alike:
+
+.. math:: (u, v) = argmax_{u \in i, v \in i+1} \cos(h_u, h_v), \qquad f_i = (h_u + h_v) / 2
+
+How much of it goes on is the similarity of one shared state and the next, :math:`d_i = \cos(f_i, f_{i+1})`. A
+convolution over :math:`d` finds patterns of its change along the text; each filter's largest and mean value make the
+coherence vector, which is classified.
+
+Simplified: the largest and the mean value stand for the original's pooling, and no other features are joined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity, normalize
+
+from cohegraph.systems.neural import (
+    Batch,
+    Network,
+    Reader,
+    Recurrent,
+    SequenceModel,
+    Verdict,
+    owners,
+    padded,
+    piece_means,
+    piece_sums,
+)
+
+
+class _Flow(Network):
+    def __init__(self, width: int, levels: int, hidden: int, dropout: float, kernel: int) -> None:
+        super().__init__()
+        self.reader = Reader(width, hidden, dropout)
+        self.document = Recurrent(hidden, hidden)
+        self.patterns = nn.Conv1d(1, hidden, kernel, padding=kernel // 2)
+        self.verdict = Verdict(2 * hidden, levels, dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        words = piece_sums(batch.sentences, batch.documents)
+        states = self.document(self.reader(batch.tokens), words)
+        flow, lengths = self.flow(states, batch)
+        rows, real = padded(flow[:, None], lengths)
+        found = torch.relu(self.patterns(rows.transpose(1, 2))).transpose(1, 2)
+        largest = found.masked_fill(~real[:, :, None], 0).amax(dim=1)  # nothing is below 0
+        logits: Tensor = self.verdict(torch.cat([largest, piece_means(found[real], lengths)], dim=1))
+        return logits
+
+    def flow(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The similarities of one shared state and the next, and how many of them each document has, at least one."""
+        first, second = most_alike(states.detach(), batch)
+        shared = (states.index_select(0, first) + states.index_select(0, second)) / 2
+        pairs = batch.documents - 1
+        owner = owners(pairs)
+        goes_on = torch.nonzero(owner[1:] == owner[:-1])[:, 0]
+        alike = cosine_similarity(shared[goes_on], shared[goes_on + 1], dim=1)
+        # A document of one or two sentences has nothing that could go on: a single 0.
+        lengths = (pairs - 1).clamp(min=1)
+        flow = alike.new_zeros(int(lengths.sum()))
+        return flow.masked_scatter((pairs > 1)[owners(lengths)], alike), lengths
+
+
+def most_alike(states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The numbers of the two states that are most alike, for every two neighbouring sentences of a document."""
+    unit = normalize(states, dim=1)
+    ends = batch.sentences.cumsum(0).tolist()
+    starts = [0, *ends[:-1]]
+    owner = owners(batch.documents).tolist()
+    first, second = [], []
+    for one, other in pairwise(range(len(owner))):
+        if owner[one] == owner[other]:
+            alike = unit[starts[one] : ends[one]] @ unit[starts[other] : ends[other]].T
+            row, column = divmod(int(alike.argmax()), alike.shape[1])
+            first.append(starts[one] + row)
+            second.append(starts[other] + column)
+    return torch.tensor(first, dtype=torch.long), torch.tensor(second, dtype=torch.long)
+
+
+@dataclass(frozen=True)
+class NeuralLocalCoherence(SequenceModel):
+    """What neighbouring sentences share, and the pattern of its change along the text.
+
+    Args:
+        kernel: How many similarities a filter sees; odd.
+    """
+
+    name = "mesgar-strube-2018"
+    title = "Mesgar & Strube (2018)"
+    citation = "Mesgar and Strube (2018)"
+
+    tokens: Literal["states", "words"] = "words"
+    kernel: int = 5
+
+    def network(self, width: int, levels: int) -> Network:
+        """The flow model."""
+        return _Flow(width, levels, self.hidden, self.dropout, self.kernel)

@@ -1,0 +1,102 @@
+r"""The unified model (Moon et al., 2019): grammar, relations of neighbours, and document-wide patterns.
+
+- Sentence grammar: a bidirectional LSTM reads each sentence; its two last states are the sentence's vector
+  :math:`s_i`.
+- Relations: a bilinear layer sees each pair of neighbours, :math:`r_i = ReLU(s_i^T B s_{i+1} + b)`, in as many
+  dimensions as ``relations`` says.
+- Document-wide patterns: a lightweight convolution, with one kernel, normalised by softmax, for each of ``heads``
+  groups of dimensions, runs over all sentence vectors; its mean over the document is :math:`g`.
+
+Each pair is joined with the document-wide vector, :math:`[r_i; g]`; their mean is classified.
+
+Simplified: the original scores each pair and ranks documents by the sum; here levels are classified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import conv1d
+
+from cohegraph.systems.neural import (
+    Batch,
+    Network,
+    Reader,
+    Recurrent,
+    SequenceModel,
+    Verdict,
+    owners,
+    padded,
+    piece_means,
+)
+
+
+class LightweightConvolution(nn.Module):
+    """A depthwise convolution whose kernels are shared by the dimensions of a head and sum to 1."""
+
+    def __init__(self, dimensions: int, heads: int, kernel: int) -> None:
+        super().__init__()
+        self.kernels = nn.Parameter(torch.empty(heads, 1, kernel).normal_(std=kernel**-0.5))
+        self.repeats = dimensions // heads
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """From and to (documents, sentences, dimensions)."""
+        kernels = self.kernels.softmax(dim=2).repeat_interleave(self.repeats, dim=0)
+        side = kernels.shape[2] // 2
+        return conv1d(rows.transpose(1, 2), kernels, padding=side, groups=len(kernels)).transpose(1, 2)
+
+
+def neighbours(documents: Tensor) -> tuple[Tensor, Tensor]:
+    """The numbers of all pairs of neighbouring sentences; the sentence of a document that has but one is its own."""
+    owner = owners(documents)
+    number = torch.arange(len(owner))
+    is_last = torch.cat([owner[1:] != owner[:-1], torch.ones(1, dtype=torch.bool)])
+    kept = ~is_last | (documents[owner] == 1)
+    return number[kept], torch.where(is_last, number, number + 1)[kept]
+
+
+class _Unified(Network):
+    def __init__(
+        self, width: int, levels: int, hidden: int, dropout: float, relations: int, heads: int, kernel: int
+    ) -> None:
+        super().__init__()
+        self.reader = Reader(width, hidden, dropout)
+        self.sentence = Recurrent(hidden, hidden // 2, both_ways=True)
+        self.relation = nn.Bilinear(hidden, hidden, relations)
+        self.wide = LightweightConvolution(hidden, heads, kernel)
+        self.verdict = Verdict(relations + hidden, levels, dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        sentences = self.sentence.last(self.reader(batch.tokens), batch.sentences)
+        rows, real = padded(sentences, batch.documents)
+        wide = piece_means(self.wide(rows)[real], batch.documents)
+        first, second = neighbours(batch.documents)
+        related = torch.relu(self.relation(sentences[first], sentences[second]))
+        local = piece_means(related, (batch.documents - 1).clamp(min=1))
+        logits: Tensor = self.verdict(torch.cat([local, wide], dim=1))
+        return logits
+
+
+@dataclass(frozen=True)
+class UnifiedModel(SequenceModel):
+    """Sentence grammar, relations of neighbouring sentences and document-wide patterns, joined.
+
+    Args:
+        relations: Dimensions of the bilinear layer.
+        heads: Groups of dimensions with a kernel each; divides ``hidden``.
+        kernel: How many sentences a kernel sees; odd.
+    """
+
+    name = "moon-2019"
+    title = "Moon et al. (2019)"
+    citation = "Moon, Mohiuddin, Joty and Xu (2019)"
+
+    relations: int = 16
+    heads: int = 8
+    kernel: int = 5
+
+    def network(self, width: int, levels: int) -> Network:
+        """The unified model."""
+        return _Unified(width, levels, self.hidden, self.dropout, self.relations, self.heads, self.kernel)

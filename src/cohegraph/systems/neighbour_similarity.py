@@ -1,0 +1,54 @@
+r"""The mean similarity of neighbouring sentences: what a practitioner would use today.
+
+TextDescriptives prints it as "coherence". Of sentence vectors :math:`s_i`, the means of their tokens' vectors,
+
+.. math:: c_1 = mean_i \cos(s_i, s_{i+1}), \qquad c_2 = mean_i \cos(s_i, s_{i+2})
+
+are first- and second-order coherence. A logistic regression on the two tells the level. A document too short for
+one of them has 0 there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cohegraph.features import Features, Material
+from cohegraph.systems.regression import Floats, Regression
+from cohegraph.text.token_sequence import TokenSequence
+
+
+def neighbour_similarity(sequence: TokenSequence, order: int = 1) -> float:
+    """The mean cosine of sentences so many apart."""
+    means = sequence.sentence_means().astype(np.float64)
+    if len(means) <= order:
+        return 0.0
+    unit = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+    return float((unit[:-order] * unit[order:]).sum(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class NeighbourSimilarity(Regression):
+    """First- and second-order coherence.
+
+    Args:
+        tokens: `states` of the encoder, or `words`: word vectors.
+    """
+
+    name = "neighbour-similarity"
+    title = "Neighbour similarity"
+    citation = "Hansen, Olsen and Enevoldsen (2023), TextDescriptives"
+
+    tokens: Literal["states", "words"] = "states"
+
+    @property
+    def needs(self) -> frozenset[Material]:
+        """The token vectors."""
+        return frozenset({self.tokens})
+
+    def inputs(self, features: Features) -> Floats:
+        """The two similarities."""
+        sequences = features.sequences(self.tokens)
+        return np.array([[neighbour_similarity(one, order) for order in (1, 2)] for one in sequences])

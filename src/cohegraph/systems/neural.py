@@ -1,0 +1,317 @@
+"""What the sequence models share: documents as flat tensors, and training in small batches.
+
+All of them read the vectors of a document's tokens, sentence by sentence: the states of the frozen encoder or word
+vectors, whichever ``tokens`` names. A linear layer brings these to ``hidden`` dimensions, the model's own layers
+follow, and softmax at the end. Adam minimises the cross-entropy over batches of documents; the epoch is chosen on
+dev.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import nll_loss
+
+from cohegraph.errors import CohegraphError
+from cohegraph.features import Features, Material
+from cohegraph.settings import Settings
+from cohegraph.systems.system import Arrays, Classes, Graded, OnEpoch, Probabilities, StorableSystem
+from cohegraph.text.token_sequence import TokenSequence
+
+# A longer document is read so far: attention between sentences grows with their square.
+MOST_SENTENCES = 1_000
+# No gradient is longer than this: recurrent networks sometimes jump.
+_LONGEST_GRADIENT = 1.0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some documents, token after token.
+
+    Shapes: ``tokens`` (all tokens, width); ``sentences`` (all sentences,), the tokens of each; ``documents``
+    (documents,), the sentences of each; ``paragraphs`` (all paragraphs,), the sentences of each; ``paragraphs_of``
+    (documents,), the paragraphs of each. Every document has at least one sentence: an empty one has a single token, a
+    row of zeros.
+    """
+
+    tokens: Tensor
+    sentences: Tensor
+    documents: Tensor
+    paragraphs: Tensor
+    paragraphs_of: Tensor
+
+    @classmethod
+    def of(cls, sequences: Sequence[TokenSequence]) -> Batch:
+        """The batch of these documents."""
+        parts = [_arrays(sequence) for sequence in sequences]
+        vectors, sentences, paragraphs = zip(*parts, strict=True)
+        return cls(
+            torch.from_numpy(np.concatenate(vectors).astype(np.float32)),
+            torch.from_numpy(np.concatenate(sentences)),
+            torch.tensor([len(one) for one in sentences]),
+            torch.from_numpy(np.concatenate(paragraphs)),
+            torch.tensor([len(one) for one in paragraphs]),
+        )
+
+
+def _arrays(sequence: TokenSequence) -> tuple[Any, Any, Any]:
+    vectors = np.asarray(sequence.vectors)
+    sentences, paragraphs = sequence.sentences, sequence.paragraphs
+    if not len(sentences):
+        one = np.ones(1, dtype=np.int64)
+        return np.zeros((1, vectors.shape[1]), dtype=np.float16), one, one
+    if len(sentences) > MOST_SENTENCES:
+        ends = np.minimum(np.cumsum(paragraphs), MOST_SENTENCES)
+        paragraphs = np.diff(ends, prepend=0)
+        sentences, paragraphs = sentences[:MOST_SENTENCES], paragraphs[paragraphs > 0]
+        vectors = vectors[: sentences.sum()]
+    return vectors, sentences, paragraphs
+
+
+def owners(lengths: Tensor) -> Tensor:
+    """For pieces of these lengths, one after the other, the number of the piece that each item belongs to."""
+    return torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+
+
+def piece_sums(items: Tensor, lengths: Tensor) -> Tensor:
+    """The sum of the items of each piece, (pieces, ...)."""
+    sums = items.new_zeros(len(lengths), *items.shape[1:])
+    return sums.index_add(0, owners(lengths), items)
+
+
+def piece_means(items: Tensor, lengths: Tensor) -> Tensor:
+    """The mean of the items of each piece, (pieces, ...)."""
+    return piece_sums(items, lengths) / lengths.reshape(-1, *(1,) * (items.dim() - 1))
+
+
+def piece_softmax(scores: Tensor, lengths: Tensor) -> Tensor:
+    """Softmax of scores, (items,), within each piece."""
+    owner = owners(lengths)
+    highest = scores.new_full((len(lengths),), -torch.inf).scatter_reduce(0, owner, scores.detach(), "amax")
+    weights = torch.exp(scores - highest[owner])
+    return weights / piece_sums(weights, lengths)[owner]
+
+
+def piece_maxima(items: Tensor, lengths: Tensor) -> Tensor:
+    """The largest item of each piece in each dimension, (pieces, dimensions)."""
+    index = owners(lengths)[:, None].expand_as(items)
+    return items.new_full((len(lengths), items.shape[1]), -torch.inf).scatter_reduce(0, index, items, "amax")
+
+
+def padded(items: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Pieces below each other, (pieces, longest, dimensions), with zeros behind; and which places are real."""
+    real = torch.arange(int(lengths.max())) < lengths[:, None]
+    matrix = items.new_zeros(*real.shape, items.shape[1])
+    matrix[real] = items
+    return matrix, real
+
+
+class Recurrent(nn.Module):
+    """An LSTM over pieces of different lengths."""
+
+    def __init__(self, inputs: int, hidden: int, *, both_ways: bool = False) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, hidden, bidirectional=both_ways)
+
+    def forward(self, items: Tensor, lengths: Tensor) -> Tensor:
+        """The state after every item, (items, hidden), or (items, 2 hidden) both ways."""
+        packed, place = _packed(items, lengths)
+        states: Tensor = self.lstm(packed)[0].data
+        return states.index_select(0, torch.argsort(place))
+
+    def last(self, items: Tensor, lengths: Tensor) -> Tensor:
+        """The last state of every piece, (pieces, hidden), or (pieces, 2 hidden) both ways."""
+        _, (states, _) = self.lstm(_packed(items, lengths)[0])
+        return torch.cat(list(states), dim=1)
+
+
+def _packed(items: Tensor, lengths: Tensor) -> tuple[nn.utils.rnn.PackedSequence, Tensor]:
+    """Pieces as torch's recurrent layers take them, and which item stands at each place.
+
+    One gathering of rows: the gradient of torch's own `pack_sequence` takes time with the square of the pieces.
+    """
+    order = torch.argsort(lengths, descending=True, stable=True)
+    starts = (lengths.cumsum(0) - lengths)[order]
+    number = torch.arange(int(lengths.max()))[:, None]
+    there = number < lengths[order]
+    place = (starts + number)[there]
+    return nn.utils.rnn.PackedSequence(
+        items.index_select(0, place), there.sum(dim=1), order, torch.argsort(order)
+    ), place
+
+
+class Network(nn.Module):
+    """A network on batches. A subclass defines `forward`: the logits of the documents, (documents, levels)."""
+
+    def log_probabilities(self, batch: Batch) -> Tensor:
+        """The logarithm of the probability of every level, (documents, levels)."""
+        logits: Tensor = self(batch)
+        return logits.log_softmax(dim=1)
+
+    def loss(self, batch: Batch, classes: Tensor) -> Tensor:
+        """What training minimises."""
+        return nll_loss(self.log_probabilities(batch), classes)
+
+
+@dataclass(frozen=True)
+class FittedSequenceModel:
+    """A trained network, and what it reads."""
+
+    network: Network
+    tokens: Literal["states", "words"]
+    epoch: int = 0
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers it has learnt."""
+        return sum(parameter.numel() for parameter in self.network.parameters())
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        """The epoch."""
+        return {"epochs": self.epoch}
+
+    def probabilities(self, features: Features) -> Probabilities:
+        """Each document by itself, so that its digits do not depend on the others."""
+        return _probabilities(self.network, features.sequences(self.tokens), at_once=1)
+
+    def arrays(self) -> Arrays:
+        """All weights by name."""
+        return {name: tensor.numpy().copy() for name, tensor in self.network.state_dict().items()}
+
+
+def _probabilities(network: Network, sequences: Sequence[TokenSequence], at_once: int) -> Probabilities:
+    network.eval()
+    rows = [np.zeros((0, 0))] if not sequences else []
+    with torch.inference_mode():
+        for start in range(0, len(sequences), at_once):
+            found = network.log_probabilities(Batch.of(sequences[start : start + at_once]))
+            rows.append(found.exp().double().numpy())
+    return np.concatenate(rows)
+
+
+@dataclass(frozen=True)
+class SequenceModel(StorableSystem):
+    """A network that reads token vectors.
+
+    Args:
+        tokens: `states` of the encoder, or `words`: word vectors.
+        hidden: Dimensions of all inner layers.
+        dropout: The share of inputs and of the document's vector that is left out at random in training.
+        epochs: Passes over the training documents.
+        batch: Documents in a step.
+        learning_rate: Of Adam.
+        weight_decay: Of Adam.
+        choose_by: The dev figure that chooses the epoch: accuracy or loss.
+    """
+
+    tokens: Literal["states", "words"] = "states"
+    hidden: int = 64
+    dropout: float = 0.3
+    epochs: int = 10
+    batch: int = 32
+    learning_rate: float = 0.002
+    weight_decay: float = 0.0001
+    choose_by: Literal["accuracy", "loss"] = "accuracy"
+
+    @property
+    def needs(self) -> frozenset[Material]:
+        """The token vectors."""
+        return frozenset({self.tokens})
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The way of choosing is the settings'; all else is the system's own."""
+        return cls(choose_by=settings.training.choose_by)
+
+    @abstractmethod
+    def network(self, width: int, levels: int) -> Network:
+        """A new network for token vectors of this width; its weights are drawn from torch's generator."""
+
+    def fit(
+        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
+    ) -> FittedSequenceModel:
+        """Train in batches; with dev documents, keep the best epoch."""
+        sequences = training.features.sequences(self.tokens)
+        width = np.asarray(sequences[0].vectors).shape[1]
+        best: tuple[tuple[float, float], int, dict[str, Tensor]] | None = None
+        # All that is drawn depends on the seed alone, and nothing outside is disturbed.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = self.network(width, levels)
+            optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay)
+            for number in range(1, self.epochs + 1):
+                self._pass(network, optimizer, sequences, training.classes, number)
+                if dev is not None:
+                    figure = self._figure(network, dev)
+                    if best is None or figure > best[0]:
+                        weights = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+                        best = (figure, number, weights)
+                if on_epoch is not None:
+                    on_epoch(number, FittedSequenceModel(network, self.tokens, number).probabilities)
+        if best is not None:
+            network.load_state_dict(best[2])
+        network.eval()
+        return FittedSequenceModel(network, self.tokens, best[1] if best is not None else self.epochs)
+
+    def restored(self, arrays: Arrays, levels: int) -> FittedSequenceModel:
+        """The weights."""
+        inputs = arrays["reader.weight"]
+        with torch.random.fork_rng(devices=[]):
+            network = self.network(inputs.shape[1], levels)
+        network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        network.eval()
+        return FittedSequenceModel(network, self.tokens)
+
+    def _pass(
+        self,
+        network: Network,
+        optimizer: torch.optim.Optimizer,
+        sequences: Sequence[TokenSequence],
+        classes: Classes,
+        number: int,
+    ) -> None:
+        network.train()
+        targets = torch.from_numpy(classes)
+        for rows in self._batches(len(sequences)):
+            optimizer.zero_grad()
+            loss = network.loss(Batch.of([sequences[row] for row in rows.tolist()]), targets[rows])
+            if not torch.isfinite(loss):
+                raise CohegraphError(f"Training diverged in epoch {number}: choose a lower learning_rate.")
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), _LONGEST_GRADIENT)
+            optimizer.step()
+
+    def _batches(self, documents: int) -> Iterator[Tensor]:
+        yield from torch.randperm(documents).split(self.batch)
+
+    def _figure(self, network: Network, dev: Graded) -> tuple[float, float]:
+        found = _probabilities(network, dev.features.sequences(self.tokens), self.batch)
+        accuracy = float((found.argmax(axis=1) == dev.classes).mean())
+        loss = float(-np.log(np.maximum(found[np.arange(len(found)), dev.classes], 1e-12)).mean())
+        return (accuracy, -loss) if self.choose_by == "accuracy" else (-loss, accuracy)
+
+
+class Reader(nn.Linear):
+    """The first layer of every sequence model: token vectors, some left out at random, at the model's own width."""
+
+    def __init__(self, width: int, hidden: int, dropout: float) -> None:
+        super().__init__(width, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(tokens, hidden)."""
+        return super().forward(self.dropout(tokens))
+
+
+class Verdict(nn.Sequential):
+    """The last layer: the document's vector, some of it left out at random, to logits."""
+
+    def __init__(self, inputs: int, levels: int, dropout: float) -> None:
+        super().__init__(nn.Dropout(dropout), nn.Linear(inputs, levels))

@@ -1,0 +1,147 @@
+r"""Simple graph convolution (Wu et al., 2019) on the paper's corpus graph: the cheapest honest graph baseline.
+
+The nonlinearity of the GCN is removed. Two layers are then one linear map of the smoothed vectors
+
+.. math:: P = softmax(\hat A^2 X W)
+
+and training is a logistic regression on :math:`\hat A^2 X`, which is computed once. A new document has a closed
+form as in the GCN: with its weights :math:`b`, its degree :math:`d = 1 + \sum b`, the sums :math:`S = B^T (X /
+\sqrt{d})` of the training documents and their degrees :math:`s' = s + b`,
+
+.. math:: \tilde x = \sum_j \frac{b_j}{\sqrt{s'_j d}} \cdot \frac{S_j + b_j x / \sqrt d}{\sqrt{s'_j}} + \frac{x}{d^2}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cohegraph.features import Features
+from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
+from cohegraph.settings import CorpusGraphSettings, Settings
+from cohegraph.systems.regression import FittedRegression, Floats, Regression
+from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
+
+
+@dataclass(frozen=True)
+class _Smoother:
+    """What is kept of the training documents.
+
+    Shapes: ``sums`` (patterns, dimensions), ``degrees`` and ``frequency`` (patterns,).
+    """
+
+    sums: Floats
+    degrees: Floats
+    frequency: npt.NDArray[np.int64]
+    documents: int
+    options: CorpusGraphSettings
+
+    def __call__(self, features: Features) -> Floats:
+        """The smoothed vectors of documents outside the graph, each added to it alone."""
+        options = self.options
+        factors = pattern_factors(self.frequency, self.documents, options.weighting, options.unseen, options.strength)
+        weights = document_weights(features.counts, factors, options.too_short)
+        vectors = features.vectors.astype(np.float64)
+        rows = [
+            self._smoothed(weights.indices[low:high], weights.data[low:high], vector)
+            for low, high, vector in zip(weights.indptr[:-1], weights.indptr[1:], vectors, strict=True)
+        ]
+        return np.stack(rows) if rows else vectors
+
+    def _smoothed(self, patterns: npt.NDArray[Any], b: Floats, vector: Floats) -> Floats:
+        degree = 1 + b.sum()
+        degrees = self.degrees[patterns] + b
+        through = self.sums[patterns] + b[:, None] * vector / np.sqrt(degree)
+        smoothed: Floats = (b / degrees) @ through / np.sqrt(degree) + vector / degree**2
+        return smoothed
+
+
+def smoothed_in_graph(graph: CorpusGraph, vectors: Floats) -> tuple[Floats, Floats]:
+    """The smoothed vectors of the documents in the graph, and the sums of each pattern."""
+    degrees = graph.document_degrees[:, None]
+    sums = graph.weights.T @ (vectors / np.sqrt(degrees))
+    through = graph.weights @ (sums / graph.pattern_degrees[:, None]) / np.sqrt(degrees)
+    return through + vectors / degrees**2, sums
+
+
+@dataclass(frozen=True)
+class _FittedSGC:
+    smoother: _Smoother
+    regression: FittedRegression
+
+    @property
+    def parameters(self) -> int:
+        return self.regression.parameters
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        return {}
+
+    def probabilities(self, features: Features) -> Probabilities:
+        return self.regression.of_inputs(self.smoother(features))
+
+    def arrays(self) -> Arrays:
+        smoother = self.smoother
+        return {
+            **self.regression.arrays(),
+            "sums": smoother.sums,
+            "degrees": smoother.degrees,
+            "frequency": smoother.frequency,
+            "documents": np.array([smoother.documents]),
+        }
+
+
+@dataclass(frozen=True)
+class _OnInputs(Regression):
+    """The regression on what the smoother gives."""
+
+    def inputs(self, features: Features) -> Floats:
+        raise NotImplementedError("smoothed vectors depend on the training documents")
+
+
+@dataclass(frozen=True)
+class SimpleGraphConvolution(StorableSystem):
+    """Logistic regression on vectors that were smoothed over the corpus graph.
+
+    Args:
+        corpus_graph: As in the method.
+        strength: scikit-learn's C: the smaller, the stronger the L2 penalty.
+    """
+
+    name = "sgc"
+    title = "SGC"
+    citation = "Wu, Souza, Zhang, Fifty, Yu and Weinberger (2019)"
+    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
+
+    corpus_graph: CorpusGraphSettings
+    strength: float = 0.01
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The method's corpus graph."""
+        return cls(settings.corpus_graph)
+
+    def fit(
+        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
+    ) -> _FittedSGC:
+        """Smooth once, then regress; nothing is random."""
+        graph = build_corpus_graph(training.features.counts, **self.corpus_graph.model_dump())
+        smoothed, sums = smoothed_in_graph(graph, training.features.vectors.astype(np.float64))
+        regression = _OnInputs(self.strength).fit_inputs(smoothed, training.classes, levels)
+        smoother = _Smoother(sums, graph.pattern_degrees, graph.frequency, len(training.features), self.corpus_graph)
+        return _FittedSGC(smoother, regression)
+
+    def restored(self, arrays: Arrays, levels: int) -> _FittedSGC:
+        """The smoother's sums and the regression's coefficients."""
+        own = {name: arrays[name] for name in ("sums", "degrees", "frequency", "documents")}
+        patterns = len(own["degrees"])
+        shapes = {"sums": (patterns, None), "degrees": (patterns,), "frequency": (patterns,), "documents": (1,)}
+        expect_shapes(own, shapes)
+        rest = {name: array for name, array in arrays.items() if name not in own}
+        regression = _OnInputs(self.strength).restored(rest, levels)
+        smoother = _Smoother(own["sums"], own["degrees"], own["frequency"], int(own["documents"][0]), self.corpus_graph)
+        return _FittedSGC(smoother, regression)
