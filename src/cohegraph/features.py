@@ -43,7 +43,7 @@ TALLIES = (
     "tokens",
     "cut_tokens",
 )
-_OF_ENCODER = ("tokens", "cut_tokens")
+OF_ENCODER = ("tokens", "cut_tokens")
 # What only some systems need: the encoder's state or the word vector of every token, and who does what in a sentence.
 Material = Literal["states", "words", "grid"]
 SURFACE_FIGURES = (
@@ -245,7 +245,7 @@ class Featurizer:
         linked = [self.link_document(document, reach=reach) for document in documents]
         counts = self.count(linked)
         rows = [_tallies(one, subgraphs) for one, subgraphs in zip(linked, counts.sum(axis=1), strict=True)]
-        return Structure(counts, np.array(rows, dtype=np.int64).reshape(-1, len(TALLIES) - len(_OF_ENCODER)))
+        return Structure(counts, np.array(rows, dtype=np.int64).reshape(-1, len(TALLIES) - len(OF_ENCODER)))
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """The half of the features that needs the encoder."""

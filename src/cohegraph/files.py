@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _MOVES = 20
+# It can only be read by setting it.
+_UMASK = os.umask(0o022)
+os.umask(_UMASK)
 
 
 def cache_folder() -> Path:
@@ -33,9 +36,11 @@ def write_atomically(file: Path, content: str | bytes) -> None:
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+            stream.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
+        # Temporary files are private; this one is as any other that the user writes.
+        Path(name).chmod(0o666 & ~_UMASK)
         Path(name).replace(file)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,20 @@ def make_folds(corpus: Corpus, protocol: Protocol) -> list[Fold]:
                 f"Section '{fold.section}' of {corpus.name} is too small for {protocol.folds} folds: use fewer folds "
                 "or leave the section out."
             )
+    _check_levels(folds, corpus)
     return folds
+
+
+def _check_levels(folds: list[Fold], corpus: Corpus) -> None:
+    """Raise where there is nothing to learn."""
+    codes = corpus.codes
+    for fold in folds:
+        known = np.unique(codes[fold.training])
+        if len(known) < 2:
+            raise CohegraphError(
+                f"In section '{fold.section}', all training documents of a fold have the level "
+                f"'{corpus.levels[known[0]]}': leave the section out, or give it more documents of other levels."
+            )
 
 
 def _folds_of(corpus: Corpus, protocol: Protocol, section: str, repeat: int) -> list[Fold]:
@@ -67,16 +81,28 @@ def _folds_of(corpus: Corpus, protocol: Protocol, section: str, repeat: int) -> 
     found = []
     for number, test in enumerate(tests):
         rest = np.setdiff1d(np.arange(len(rows)), test)
-        share = max(2, round(1 / protocol.dev))
-        groups = _groups(corpus, rows[rest]) if protocol.grouped else None
-        if groups is not None:
-            # Where there are few groups, the dev documents are one of them.
-            share = max(2, min(share, len(set(groups))))
-        strata = _strata(corpus, protocol, rows[rest])
-        dev = _split(strata, groups, share, repeat, f"What trains in section '{section}'")[number % share]
+        dev = _dev(corpus, protocol, section, rows[rest], repeat, number)
         training = np.setdiff1d(np.arange(len(rest)), dev)
         found.append(Fold(section, repeat, number, rows[rest[training]], rows[rest[dev]], rows[test]))
     return found
+
+
+def _dev(corpus: Corpus, protocol: Protocol, section: str, rows: Rows, repeat: int, number: int) -> Rows:
+    """Which of the documents that are not in test choose."""
+    strata = _strata(corpus, protocol, rows)
+    if not protocol.grouped:
+        share = Fraction(protocol.dev).limit_denominator(1000)
+        place = np.arange(len(rows)) - number
+        return np.sort(_shuffled(strata, repeat)[place * share.numerator % share.denominator < share.numerator])
+    groups = _groups(corpus, rows)
+    if len(set(groups)) < 2:
+        raise CohegraphError(
+            f"Section '{section}' has too few groups: to keep each together, training, dev and test need one or more "
+            "each; use more folds, or leave 'grouped' out."
+        )
+    # As near to the share as whole groups allow.
+    parts = max(2, min(round(1 / protocol.dev), len(set(groups))))
+    return _split(strata, groups, parts, repeat, f"What trains in section '{section}'")[number % parts]
 
 
 def _with_fixed_test(corpus: Corpus, protocol: Protocol, section: str, repeat: int, rows: Rows) -> list[Fold]:
@@ -109,9 +135,14 @@ def _split(strata: Rows, groups: list[str] | None, folds: int, seed: int, what: 
 
 def _dealt_out(strata: Rows, folds: int, seed: int) -> list[Rows]:
     """Documents dealt out to folds like cards, one stratum after the other, each shuffled: works for any size."""
-    shuffled = np.random.default_rng(seed).permutation(len(strata))
-    order = shuffled[np.argsort(strata[shuffled], kind="stable")]
+    order = _shuffled(strata, seed)
     return [np.sort(order[fold::folds]) for fold in range(folds)]
+
+
+def _shuffled(strata: Rows, seed: int) -> Rows:
+    """Documents one stratum after the other, each shuffled."""
+    shuffled = np.random.default_rng(seed).permutation(len(strata))
+    return shuffled[np.argsort(strata[shuffled], kind="stable")]
 
 
 def _strata(corpus: Corpus, protocol: Protocol, rows: Rows) -> Rows:
@@ -152,8 +183,7 @@ def write_folds(folds: list[Fold], corpus: Corpus, file: Path) -> None:
                 "training": ids(fold.training),
                 "dev": ids(fold.dev),
                 "test": ids(fold.test),
-            },
-            ensure_ascii=False,
+            }
         )
         for fold in folds
     ]
@@ -164,19 +194,36 @@ def read_folds(file: Path, corpus: Corpus) -> list[Fold]:
     """Folds saved earlier, for the same documents."""
     number_of = {name: row for row, name in enumerate(corpus.ids)}
     try:
-        lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        lines = [json.loads(line) for line in file.read_text("utf-8").split("\n") if line.strip()]
         folds = [_fold(line, number_of) for line in lines]
     except OSError as error:
         raise CohegraphError(f"The folds {file} cannot be read: {error.strerror}.") from None
     except KeyError as error:
         raise CohegraphError(f"The folds {file} are of another corpus: there is no {error} in this one.") from None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise DamagedFileError(f"{file} is not a file of folds.") from None
+    _check_read(folds, corpus, file)
+    _check_levels(folds, corpus)
+    return folds
+
+
+def _check_read(folds: list[Fold], corpus: Corpus, file: Path) -> None:
+    """Raise where folds from a file would test on training documents, count some twice, or not test at all."""
+    missing = set(corpus.section_names) - {fold.section for fold in folds}
+    if missing:
+        raise CohegraphError(f"The folds {file} have none of section '{min(missing)}': leave it out with --sections.")
+    if len({fold.name for fold in folds}) < len(folds):
+        raise CohegraphError(f"The folds {file} have a fold twice: each section, repeat and fold may be there once.")
     for fold in folds:
+        if fold.section not in corpus.section_names:
+            raise CohegraphError(f"The folds are of a section '{fold.section}', which this corpus does not have.")
         everything = np.concatenate([fold.training, fold.dev, fold.test])
         if len(np.unique(everything)) < len(everything):
             raise CohegraphError(f"Fold {fold.name} has a document in two of its parts: it would be tested on itself.")
-    return folds
+        if not np.isin(everything, corpus.rows_of(fold.section)).all():
+            raise CohegraphError(f"Fold {fold.name} has documents of another section than its own.")
+        if not all(len(part) for part in (fold.training, fold.dev, fold.test)):
+            raise CohegraphError(f"Fold {fold.name} has no documents to train, to choose or to test with.")
 
 
 def _fold(line: dict[str, Any], number_of: dict[str, int]) -> Fold:

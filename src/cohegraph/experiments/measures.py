@@ -203,11 +203,11 @@ def _nan_mean(draws: Floats) -> Floats:
 
 def average(estimates: Sequence[Estimate]) -> Estimate:
     """The mean over sections; its interval comes from drawing the documents of every section."""
-    draws = np.mean([estimate.draws for estimate in estimates], axis=0)
-    if not np.isfinite(draws).any():
-        nan = float("nan")
-        return Estimate(nan, nan, nan, nan, draws)
+    # A section without any document of a level has no accuracy on it, and the others make the mean.
+    known = [estimate for estimate in estimates if not np.isnan(estimate.mean)]
+    if not known:
+        return estimates[0]
+    draws = _nan_mean(np.stack([estimate.draws for estimate in known]))
     low, high = np.nanpercentile(draws, _INTERVAL)
-    means = [estimate.mean for estimate in estimates]
-    std = float(np.mean([estimate.std for estimate in estimates]))
-    return Estimate(float(np.mean(means)), std, float(low), float(high), draws)
+    mean, std = (float(np.mean([getattr(estimate, name) for estimate in known])) for name in ("mean", "std"))
+    return Estimate(mean, std, float(low), float(high), draws)

@@ -4,25 +4,31 @@ The folder of an experiment holds
 
 - ``experiment.json``: the plan, the exact settings, the corpus's fingerprint, versions and pretrained parts
 - ``folds.jsonl``: which documents train, choose and test in each fold
-- ``results.jsonl``: a line a finished unit, with the probabilities of its test documents
+- ``documents.jsonl``: id, section and level of every document, in the corpus's order
+- ``results.jsonl``: a line a finished unit, with the probabilities of its test documents, in the fold's order
 - ``costs.jsonl``: time and memory of each
+- ``predictions.csv``: the same probabilities, a row a document, with its id and level
 
 A run that was stopped, in whatever way, goes on where it was: finished units are read and not repeated. Units do not
-depend on each other nor on how many run at once, so that the results are the same, byte for byte.
+depend on each other nor on how many run at once, so that the results are the same, byte for byte. Results of an earlier
+plan in the same folder are kept behind the others, for the day when the plan is changed back.
 """
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import json
 import os
 import platform
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
@@ -40,13 +46,17 @@ from cohegraph.features import Features, Featurizer
 from cohegraph.files import write_atomically
 from cohegraph.progress import track
 from cohegraph.scale.feature_store import FeatureStore
+from cohegraph.settings import Settings
 from cohegraph.systems.registry import system_named
+from cohegraph.systems.system import System
 from cohegraph.version import __version__
 
 ABOUT, FOLDS, RESULTS, COSTS = "experiment.json", "folds.jsonl", "results.jsonl", "costs.jsonl"
+DOCUMENTS, PREDICTIONS = "documents.jsonl", "predictions.csv"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "spacy", "stanza")
 _FORMAT = 1
 _LINE = TypeVar("_LINE", Result, Cost)
+_Name = tuple[str, str, int, str, str]
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,7 @@ class Work:
     corpus: Corpus
     folds: tuple[Fold, ...]
     features: dict[tuple[str, str], Features]
+    _digests: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
 
     def units(self) -> Iterator[Unit]:
         """All units, in the order of tables: the experiment itself, then its variants."""
@@ -70,18 +81,29 @@ class Work:
                 for seed in variant.seeds or protocol.seeds:
                     for system_name in variant.systems:
                         plan = plans[system_name]
-                        kind = system_named(system_name)
-                        system = kind.of(settings).changed(plan.settings)
+                        system = system_named(system_name).of(settings).changed(plan.settings)
                         yield Unit(
                             variant=name,
                             fold=fold,
                             seed=seed,
                             system=system,
-                            search=_search(plan, variant),
-                            choose_by=settings.training.choose_by,
+                            search=_search(self.experiment, plan, variant),
+                            choose_by=_chosen_by(system, settings),
                             refit=protocol.refit,
                             best_on_test=protocol.best_on_test,
+                            made_from=self._made_from(fold, name),
                         )
+
+    def _made_from(self, fold: Fold, variant: str) -> str:
+        """A digest of all that a unit's documents are: their texts, labels, parts in the fold, and features."""
+        if (variant, fold.name) not in self._digests:
+            features = self.features[variant, fold.section]
+            rows = [part.tolist() for part in (fold.training, fold.dev, fold.test)]
+            settings = None if features.settings is None else features.settings.of_features(places=False)
+            made_from = [self.corpus.fingerprint, rows, settings, features.parts]
+            digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
+            self._digests[variant, fold.name] = digest
+        return self._digests[variant, fold.name]
 
     def local(self, fold: Fold) -> Fold:
         """The fold with numbers of documents counted within its section, as its features are."""
@@ -133,36 +155,71 @@ def run_units(work: Work, folder: Path, *, cores: int | None = None, show_progre
     about = _about(work)
     _check_same(folder, about)
     write_folds(list(work.folds), work.corpus, folder / FOLDS)
+    write_atomically(folder / DOCUMENTS, _documents(work.corpus))
     write_atomically(folder / ABOUT, json.dumps(about, indent=1, ensure_ascii=False, sort_keys=True))
 
     units = list(work.units())
+    levels = len(work.corpus.levels)
     done = _read(folder / RESULTS, Result)
     costs = _read(folder / COSTS, Cost)
-    waiting = [unit for unit in units if unit.key not in done or done[unit.key].digest != unit.digest]
+    waiting = [unit for unit in units if (found := done.get(_name(unit))) is None or not found.answers(unit, levels)]
     # Whole lines only: a half-written last one would spoil the first that is added to it.
     _write_lines(folder / RESULTS, done.values())
     _write_lines(folder / COSTS, costs.values())
     fresh = _run_all(work, waiting, cores or _cores())
-    for result, cost in track(fresh, "training and testing", len(waiting), show=show_progress and bool(waiting)):
+    for result, cost in track(
+        fresh, "training and testing", len(units), done=len(units) - len(waiting), show=show_progress and bool(waiting)
+    ):
         # The cost first: a result without a cost would never get one.
         _append(folder / COSTS, cost)
         _append(folder / RESULTS, result)
-        done[result.key], costs[result.key] = result, cost
-    keys = [unit.key for unit in units]
-    results = tuple(done[key] for key in keys)
-    in_order = tuple(costs[key] for key in keys if key in costs)
-    _write_lines(folder / RESULTS, results)
-    _write_lines(folder / COSTS, in_order)
-    return Finished(work, results, in_order, about)
+        done[_name(result)], costs[_name(cost)] = result, cost
+    names = [_name(unit) for unit in units]
+    finished = Finished(
+        work,
+        tuple(done[name] for name in names),
+        tuple(costs[name] for name in names if name in costs),
+        about,
+    )
+    _write_lines(
+        folder / RESULTS, (*finished.results, *(line for name, line in done.items() if name not in set(names)))
+    )
+    _write_lines(folder / COSTS, (*finished.costs, *(line for name, line in costs.items() if name not in set(names))))
+    write_atomically(folder / PREDICTIONS, _predictions(finished))
+    return finished
+
+
+def _predictions(finished: Finished) -> str:
+    """All probabilities as a table, a row a tested document."""
+    corpus, work = finished.work.corpus, finished.work
+    tested = {fold.name: fold.test.tolist() for fold in work.folds}
+    page = io.StringIO()
+    table = csv.writer(page, lineterminator="\n")
+    table.writerow(["system", "variant", "fold", "seed", "document", "level", "predicted", *corpus.levels])
+    for result in finished.results:
+        for row, probabilities in zip(tested[result.fold], result.probabilities, strict=True):
+            predicted = corpus.levels[int(np.argmax(probabilities))]
+            about = (result.system, result.variant, result.fold, result.seed)
+            table.writerow([*about, corpus.ids[row], corpus.labels[row], predicted, *probabilities])
+    return page.getvalue()
+
+
+def _documents(corpus: Corpus) -> str:
+    """What is known of every document but its text."""
+    columns: dict[str, Sequence[Any]] = {"id": corpus.ids, "section": corpus.sections, "level": corpus.labels}
+    others: dict[str, Sequence[Any] | None] = {"group": corpus.groups, "score": corpus.scores, "test": corpus.test}
+    columns |= {name: column for name, column in others.items() if column is not None}
+    rows = zip(*columns.values(), strict=True)
+    return "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
 
 
 def _check_systems(experiment: Experiment, corpus: Corpus) -> None:
     """Raise for a hyper-parameter or value that does not exist, before hours have gone into the others."""
     plans = {plan.name: plan for plan in experiment.systems}
     section = corpus.section_names[0]
-    tried = [(name, "", _search(plan)) for name, plan in plans.items()]
+    tried = [(name, "", _search(experiment, plan)) for name, plan in plans.items()]
     for variant in experiment.variants:
-        tried += [(name, variant.name, _search(plans[name], variant)) for name in variant.systems]
+        tried += [(name, variant.name, _search(experiment, plans[name], variant)) for name in variant.systems]
     for name, variant_name, search in tried:
         settings = experiment.settings_of(section, variant_name)
         system = system_named(name).of(settings).changed(plans[name].settings)
@@ -171,21 +228,31 @@ def _check_systems(experiment: Experiment, corpus: Corpus) -> None:
                 system.changed({hyper_parameter: value})
 
 
-def _search(plan: SystemPlan, variant: Variant | None = None) -> Mapping[str, tuple[Any, ...]]:
-    """The values to try: the variant's, else the plan's, else the system's own."""
+def _search(experiment: Experiment, plan: SystemPlan, variant: Variant | None = None) -> Mapping[str, tuple[Any, ...]]:
+    """The values to try: the variant's, else the plan's, else the system's own.
+
+    What is set on purpose is not tried: by the experiment or the system where the values are the system's own, and by
+    the variant where they are not its own.
+    """
     if variant is not None and variant.search is not None:
         return variant.search
-    return system_named(plan.name).search if plan.search is None else plan.search
+    fixed = set(variant.settings) if variant is not None else set()
+    search: Mapping[str, tuple[Any, ...]] = plan.search or {}
+    if plan.search is None:
+        search = system_named(plan.name).search
+        fixed |= set(experiment.settings) | set(plan.settings)
+    return {name: values for name, values in search.items() if name not in fixed}
+
+
+def _chosen_by(system: System, settings: Settings) -> str:
+    own = system.hyper_parameters
+    return str(own.get("training.choose_by", own.get("choose_by", settings.training.choose_by)))
 
 
 def _folds(experiment: Experiment, corpus: Corpus) -> list[Fold]:
     if experiment.protocol.folds_file is None:
         return make_folds(corpus, experiment.protocol)
-    folds = read_folds(experiment.protocol.folds_file, corpus)
-    for fold in folds:
-        if fold.section not in corpus.section_names:
-            raise CohegraphError(f"The folds are of a section '{fold.section}', which this corpus does not have.")
-    return folds
+    return read_folds(experiment.protocol.folds_file, corpus)
 
 
 def _all_features(
@@ -216,7 +283,13 @@ def _about(work: Work) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "machine": f"{platform.system()} {platform.machine()}, {_cores()} cores",
-        "corpus": {"name": corpus.name, "documents": len(corpus), "fingerprint": corpus.fingerprint},
+        "corpus": {
+            "name": corpus.name,
+            "documents": len(corpus),
+            "levels": list(corpus.levels),
+            "ordered": corpus.ordered,
+            "fingerprint": corpus.fingerprint,
+        },
         "plan": _without_places(experiment.model_dump(mode="json")),
         "settings": {
             variant: {section: experiment.settings_of(section, variant).to_dict() for section in corpus.section_names}
@@ -314,6 +387,10 @@ def _start_worker(work: Work, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     threadpool_limits(1)
+    # What is loaded at first use would else count as memory of the first system that runs.
+    warm = torch.nn.Linear(1, 1)
+    warm(torch.ones(1, 1)).sum().backward()
+    torch.optim.Adam(warm.parameters()).step()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _work = work
 
@@ -350,18 +427,25 @@ def _write_lines(file: Path, lines: Iterable[Result | Cost]) -> None:
 
 
 def _line(line: Result | Cost) -> str:
-    return json.dumps(asdict(line), ensure_ascii=False) + "\n"
+    return json.dumps(asdict(line)) + "\n"
 
 
-def _read(file: Path, kind: type[_LINE]) -> dict[tuple[str, str, int, str], _LINE]:
-    """The lines of a file by key; the last may be half written, and a later line replaces an earlier one."""
-    found: dict[tuple[str, str, int, str], _LINE] = {}
+def _name(line: Unit | Result | Cost) -> _Name:
+    """What tells a line from all others, also of earlier plans."""
+    if isinstance(line, Unit):
+        return (*line.key, line.digest)
+    return (line.variant, line.fold, line.seed, line.system, line.digest)
+
+
+def _read(file: Path, kind: type[_LINE]) -> dict[_Name, _LINE]:
+    """The lines of a file; the last may be half written, damaged ones are left out, later ones replace earlier ones."""
+    found: dict[_Name, _LINE] = {}
     if not file.exists():
         return found
-    for text in file.read_text("utf-8", errors="replace").splitlines():
+    for text in file.read_text("utf-8", errors="replace").split("\n"):
         try:
             line = kind(**json.loads(text))
-        except (ValueError, TypeError):
+            found[_name(line)] = line
+        except (ValueError, TypeError, RecursionError):
             continue
-        found[line.variant, line.fold, line.seed, line.system] = line
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import hashlib
 import itertools
 import json
@@ -30,7 +32,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class Unit:
-    """What to do. ``features`` says which features (a section's, in a variant); numbers in the fold count in them."""
+    """What to do. Numbers in the fold count in the features of its section, which ``made_from`` tells from others."""
 
     variant: str
     fold: Fold
@@ -40,6 +42,7 @@ class Unit:
     choose_by: str
     refit: bool
     best_on_test: bool
+    made_from: str
 
     @property
     def key(self) -> tuple[str, str, int, str]:
@@ -48,7 +51,7 @@ class Unit:
 
     @property
     def digest(self) -> str:
-        """Changes when the system, its hyper-parameters, its search or the way of choosing changes."""
+        """Changes when the documents, their features, the system, its hyper-parameters or the way of choosing do."""
         chosen = {
             "system": self.system.name,
             "hyper-parameters": _plain(asdict(self.system)),  # type: ignore[call-overload]
@@ -56,6 +59,7 @@ class Unit:
             "choose by": self.choose_by,
             "refit": self.refit,
             "best on test": self.best_on_test,
+            "made from": self.made_from,
         }
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -81,6 +85,18 @@ class Result:
         """The unit's key."""
         return (self.variant, self.fold, self.seed, self.system)
 
+    def answers(self, unit: Unit, levels: int) -> bool:
+        """Whether this is a whole result of the unit, with probabilities for each of its test documents."""
+        if (self.key, self.digest) != (unit.key, unit.digest) or not isinstance(self.chosen, dict):
+            return False
+        try:
+            found = np.array(self.probabilities, dtype=np.float64)
+            figures = np.array([self.dev_accuracy, self.dev_loss, self.parameters], dtype=np.float64)
+        except (ValueError, TypeError):
+            return False
+        whole = found.shape == (len(unit.fold.test), levels) and bool(np.isfinite(figures).all())
+        return whole and bool((found >= 0).all()) and bool(np.allclose(found.sum(axis=1), 1, atol=1e-3))
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -93,6 +109,7 @@ class Cost:
     seconds: float
     seconds_a_document: float
     megabytes: float
+    digest: str = ""
 
 
 def run_unit(unit: Unit, features: Features, classes: npt.NDArray[np.int64], levels: int) -> tuple[Result, Cost]:
@@ -137,7 +154,9 @@ def run_unit(unit: Unit, features: Features, classes: npt.NDArray[np.int64], lev
         _rounded(probabilities),
         max(on_test) if on_test else None,
     )
-    cost = Cost(*unit.key, trained - start, (scored - trained) / max(1, len(test)), max(0.0, _peak() - before))
+    cost = Cost(
+        *unit.key, trained - start, (scored - trained) / max(1, len(test)), max(0.0, _peak() - before), unit.digest
+    )
     return result, cost
 
 
@@ -163,6 +182,10 @@ def _plain(value: Any) -> Any:
 
 def _resident() -> float:
     """Megabytes of memory in use now; from here on, the peak counts anew where the system can do that."""
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        # What earlier units have freed is given back, or this one would seem to need nothing.
+        ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
         return _status("VmRSS")

@@ -17,8 +17,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +28,12 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 from scipy import sparse
 
-from cohegraph.features import Features, Featurizer, Material, Structure
+from cohegraph.errors import CohegraphError
+from cohegraph.features import OF_ENCODER, TALLIES, Features, Featurizer, Material, Structure
 from cohegraph.files import cache_folder
 from cohegraph.graph.entity_grid import EntityGrid
 from cohegraph.progress import track
-from cohegraph.scale.token_files import TokenFiles
+from cohegraph.scale.token_files import TOKEN_QUERY, TOKEN_TABLE, TokenFiles
 from cohegraph.text.document import Document
 from cohegraph.text.encoder import Encoded
 from cohegraph.text.token_sequence import TokenSequence
@@ -40,6 +42,10 @@ Arrays = dict[str, npt.NDArray[Any]]
 FILE = "features.sqlite"
 # Documents that are computed, and written, at once.
 _CHUNK = 32
+_TABLE = "CREATE TABLE IF NOT EXISTS halves (key TEXT PRIMARY KEY, content BLOB) WITHOUT ROWID"
+# What SQLite says of a file that is none of its own, or not whole, or has other tables than these.
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT)
+_T = TypeVar("_T")
 # Another process may be writing.
 _PATIENCE_SECONDS = 60
 # Changes whenever the meaning of a stored half does.
@@ -56,11 +62,7 @@ class FeatureStore:
         self._file = folder / FILE
         self._token_files = TokenFiles(folder, self._connect)
         self._documents: dict[tuple[str, str], Document] = {}
-        try:
-            self._prepare()
-        except sqlite3.DatabaseError:
-            self._file.unlink()
-            self._prepare()
+        self._guarded(lambda: self._connect().close())
 
     def features(
         self,
@@ -73,7 +75,9 @@ class FeatureStore:
         """The features of texts, in their order: read where they are stored, else computed and stored at once."""
         wanted = tuple(sorted(set(needs)))
         starts = range(0, len(texts), _CHUNK)
-        chunks = (self._chunk(texts[start : start + _CHUNK], featurizer, wanted) for start in starts)
+        chunks = (
+            self._guarded(partial(self._chunk, texts[start : start + _CHUNK], featurizer, wanted)) for start in starts
+        )
         parts = list(track(chunks, "reading documents", len(texts), size=len, show=show_progress))
         return Features.concatenate(parts) if parts else featurizer.featurize([], needs=wanted)
 
@@ -96,20 +100,22 @@ class FeatureStore:
             texts,
             shaped_by("structure", ("links", "subgraphs"), ("parser", "vectors")),
             lambda missing: _structure_arrays(featurizer.structure(self._parsed(missing, featurizer))),
-            ("patterns", "indices", "data", "tallies"),
+            _fits_structure,
         )
         vectors = self._halves(
             texts,
             shaped_by("vectors", ("encoder",), ("encoder",)),
             lambda missing: _encoded_arrays(featurizer.encode(missing)),
-            ("vector", "tokens"),
+            _fits_encoded,
         )
         features = featurizer.joined(_structure(structures), _encoded(vectors))
         material: dict[Material, tuple[Any, ...]] = {}
         for name in needs:
             if name == "grid":
                 shape = f"{shaped_by(name, (), ())} {featurizer.dependency_parser.identity}"
-                cells = self._halves(texts, shape, lambda new: list(map(_grid_arrays, featurizer.grids(new))), _GRID)
+                cells = self._halves(
+                    texts, shape, lambda new: list(map(_grid_arrays, featurizer.grids(new))), _fits_grid
+                )
                 material[name] = tuple(map(_grid, cells))
             else:
                 groups, part = (("encoder",), "encoder") if name == "states" else ((), "vectors")
@@ -131,30 +137,30 @@ class FeatureStore:
         texts: Sequence[str],
         shaped_by: str,
         make: Callable[[Sequence[str]], list[Arrays]],
-        names: tuple[str, ...],
+        fits: Callable[[Arrays], bool],
     ) -> list[Arrays]:
-        """One half of every text."""
+        """One half of every text; a stored one that does not fit is made anew."""
         keys = {text: _key(shaped_by, text) for text in texts}
         with closing(self._connect()) as connection:
-            found = {text: self._read(connection, key, names) for text, key in keys.items()}
-            missing = [text for text, arrays in found.items() if arrays is None]
-            if missing:
-                made = dict(zip(missing, make(missing), strict=True))
-                found |= made
-                with connection:
-                    connection.executemany(
-                        "INSERT OR REPLACE INTO halves VALUES (?, ?)",
-                        [(keys[text], save_safetensors(arrays)) for text, arrays in made.items()],
-                    )
+            found = {text: self._read(connection, key, fits) for text, key in keys.items()}
+        missing = [text for text, arrays in found.items() if arrays is None]
+        if missing:
+            made = dict(zip(missing, make(missing), strict=True))
+            found |= made
+            with closing(self._connect()) as connection, connection:
+                connection.executemany(
+                    "INSERT OR REPLACE INTO halves VALUES (?, ?)",
+                    [(keys[text], save_safetensors(arrays)) for text, arrays in made.items()],
+                )
         return [arrays for text in texts if (arrays := found[text]) is not None]
 
-    def _read(self, connection: sqlite3.Connection, key: str, names: tuple[str, ...]) -> Arrays | None:
+    def _read(self, connection: sqlite3.Connection, key: str, fits: Callable[[Arrays], bool]) -> Arrays | None:
         row = connection.execute("SELECT content FROM halves WHERE key = ?", (key,)).fetchone()
         try:
             arrays: Arrays | None = None if row is None else load_safetensors(row[0])
         except (SafetensorError, TypeError):
             return None
-        return arrays if arrays is not None and set(arrays) == set(names) else None
+        return arrays if arrays is not None and fits(arrays) else None
 
     def _parsed(self, texts: Sequence[str], featurizer: Featurizer) -> list[Document]:
         """The parsed texts; each is parsed once in the life of the store, however often it is linked."""
@@ -164,17 +170,66 @@ class FeatureStore:
             self._documents[parser, text] = document
         return [self._documents[parser, text] for text in texts]
 
-    def _prepare(self) -> None:
-        with closing(self._connect()) as connection, connection:
-            connection.execute("CREATE TABLE IF NOT EXISTS halves (key TEXT PRIMARY KEY, content BLOB) WITHOUT ROWID")
-        self._token_files.prepare()
+    def _guarded(self, action: Callable[[], _T]) -> _T:
+        """Do something with the database; a damaged one is set aside and a new one begun, once."""
+        for last in (False, True):
+            try:
+                return action()
+            except sqlite3.Error as error:
+                # Extended codes carry the plain one in their lowest byte.
+                damaged = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _DAMAGED
+                if last or not damaged:
+                    raise CohegraphError(
+                        f"The features kept in {self._file} cannot be read or written ({error}): wait until no other "
+                        "process uses them, make room on the disk, or name another place in COHEGRAPH_CACHE."
+                    ) from None
+                self._file.replace(self._file.with_name(f"{FILE}.damaged"))
+        raise AssertionError("the loop ends with an answer or an error")
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._file, timeout=_PATIENCE_SECONDS)
+        """The database with all its tables, as they are here."""
+        connection = sqlite3.connect(self._file, timeout=_PATIENCE_SECONDS)
+        try:
+            with connection:
+                for table, columns in ((_TABLE, "key, content FROM halves"), (TOKEN_TABLE, TOKEN_QUERY)):
+                    connection.execute(table)
+                    connection.execute(f"SELECT {columns} LIMIT 0")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
 
 def _key(shaped_by: str, text: str) -> str:
     return hashlib.sha256(f"{shaped_by}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _shapes(arrays: Arrays, *names: str) -> tuple[tuple[int, ...], ...] | None:
+    """The shapes of arrays with these names, and nothing where the names are others."""
+    return tuple(arrays[name].shape for name in names) if set(arrays) == set(names) else None
+
+
+def _fits_structure(arrays: Arrays) -> bool:
+    tallies = len(TALLIES) - len(OF_ENCODER)
+    match _shapes(arrays, "patterns", "indices", "data", "tallies"):
+        case ((1,), (first,), (second,), (found,)):
+            inside = not first or arrays["indices"].max() < arrays["patterns"][0]
+            return first == second and found == tallies and bool(inside)
+    return False
+
+
+def _fits_encoded(arrays: Arrays) -> bool:
+    match _shapes(arrays, "vector", "tokens"):
+        case ((_,), (2,)):
+            return bool(np.isfinite(arrays["vector"]).all())
+    return False
+
+
+def _fits_grid(arrays: Arrays) -> bool:
+    match _shapes(arrays, *_GRID):
+        case ((2,), (4, _)):
+            return True
+    return False
 
 
 def _structure_arrays(made: Structure) -> list[Arrays]:

@@ -17,13 +17,13 @@ import numpy as np
 
 from cohegraph.text.token_sequence import MappedRows, TokenSequence
 
-_TABLE = """
+TOKEN_TABLE = """
 CREATE TABLE IF NOT EXISTS tokens (
     key TEXT PRIMARY KEY, file TEXT, start INTEGER, rows INTEGER, width INTEGER, checksum INTEGER,
     sentences BLOB, paragraphs BLOB
 ) WITHOUT ROWID
 """
-_COLUMNS = "start, rows, width, checksum, sentences, paragraphs"
+TOKEN_QUERY = "start, rows, width, checksum, sentences, paragraphs FROM tokens"
 
 
 class TokenFiles:
@@ -36,11 +36,6 @@ class TokenFiles:
 
     def __init__(self, folder: Path, connect: Callable[[], sqlite3.Connection]) -> None:
         self._folder, self._connect = folder, connect
-
-    def prepare(self) -> None:
-        """Make the index where there is none."""
-        with closing(self._connect()) as connection, connection:
-            connection.execute(_TABLE)
 
     def sequences(
         self, keys: dict[str, str], name: str, make: Callable[[Sequence[str]], Sequence[TokenSequence]]
@@ -81,7 +76,7 @@ class TokenFiles:
     def _find(
         self, connection: sqlite3.Connection, file: Path, key: str, *, trusted: bool = False
     ) -> TokenSequence | None:
-        row = connection.execute(f"SELECT {_COLUMNS} FROM tokens WHERE key = ?", (key,)).fetchone()
+        row = connection.execute(f"SELECT {TOKEN_QUERY} WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         start, rows, width, checksum, *shapes = row

@@ -8,11 +8,11 @@ r"""Centering and hierarchical segments (Jeon and Strube, 2020, EMNLP): attentio
   one is found whose preferred centre goes on, that is :math:`\cos(Cp_j, Cb_i)` is at least ``threshold``; the
   sentence is then placed beneath it, or begins a new segment where none is left. That gives a tree for each
   paragraph-like segment.
-- **Structure-guided attention.** A transformer layer over sentence vectors, in which a sentence sees itself, the
-  sentences above it in the tree and those below it. The mean of its outputs is classified.
+- **Structure-guided attention.** A transformer layer over sentence vectors, to each of which a vector for its depth in
+  the tree is added; a sentence sees itself, the sentences above it in the tree and those below it. The mean of the
+  outputs is classified.
 
-Simplified: centres are single tokens and compared as the encoder gives them; the tree is not weighted by depth; the
-encoder is not trained along.
+Simplified: centres are single tokens and compared as the encoder gives them; the encoder is not trained along.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from torch.nn.functional import normalize
 
 from cohegraph.systems.dong_2017 import Attention
 from cohegraph.systems.neural import Batch, Network, Reader, SequenceModel, Verdict, padded, piece_means, piece_sums
+
+# Sentences deeper in the tree count as this deep.
+DEEPEST = 7
 
 
 def parents(preferred: Tensor, backward: Tensor, threshold: float) -> list[int]:
@@ -47,6 +50,14 @@ def parents(preferred: Tensor, backward: Tensor, threshold: float) -> list[int]:
     return above
 
 
+def depths(above: list[int]) -> list[int]:
+    """How many sentences stand above each in the tree, DEEPEST at most."""
+    found: list[int] = []
+    for parent in above:
+        found.append(0 if parent < 0 else min(found[parent] + 1, DEEPEST))
+    return found
+
+
 def related(above: list[int]) -> Tensor:
     """Which sentence sees which, (sentences, sentences): itself, those above it in the tree, and those below."""
     sees = torch.eye(len(above), dtype=torch.bool)
@@ -64,6 +75,7 @@ class _Centering(Network):
         self.centres, self.threshold, self.heads = centres, threshold, heads
         self.reader = Reader(width, hidden, dropout)
         self.attention = Attention(hidden)
+        self.depth = nn.Embedding(DEEPEST + 1, hidden)
         self.layer = nn.TransformerEncoderLayer(hidden, heads, 2 * hidden, dropout, batch_first=True)
         self.verdict = Verdict(hidden, levels, dropout)
 
@@ -71,13 +83,17 @@ class _Centering(Network):
         words = self.reader(batch.tokens)
         weights = self.attention.weights(words, batch.sentences)
         sentences = piece_sums(weights[:, None] * words, batch.sentences)
-        rows, real = padded(sentences, batch.documents)
-        hidden = self.layer(rows, src_mask=~self.structure(weights.detach(), batch).repeat_interleave(self.heads, 0))
+        sees, depth = self.structure(weights.detach(), batch)
+        rows, real = padded(sentences + self.depth(depth), batch.documents)
+        hidden = self.layer(rows, src_mask=~sees.repeat_interleave(self.heads, 0))
         logits: Tensor = self.verdict(piece_means(hidden[real], batch.documents))
         return logits
 
-    def structure(self, weights: Tensor, batch: Batch) -> Tensor:
-        """Which sentence sees which in every document, (documents, longest, longest); padding sees itself."""
+    def structure(self, weights: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Which sentence sees which, (documents, longest, longest), and how deep each is, (all sentences,).
+
+        Padding sees itself.
+        """
         unit = normalize(batch.tokens, dim=1)
         tokens, ranks = (torch.split(items, batch.sentences.tolist()) for items in (unit, weights))
         forward = [
@@ -85,16 +101,18 @@ class _Centering(Network):
         ]
         longest = int(batch.documents.max())
         sees = torch.eye(longest, dtype=torch.bool).repeat(len(batch.documents), 1, 1)
-        first = 0
+        first, deep = 0, []
         for number, length in enumerate(batch.documents.tolist()):
             centres = forward[first : first + length]
             backward = [centres[0][0]]
             for before, now in pairwise(centres):
                 backward.append(before[int((before @ now.T).amax(dim=1).argmax())])
             preferred = torch.stack([one[0] for one in centres])
-            sees[number, :length, :length] = related(parents(preferred, torch.stack(backward), self.threshold))
+            above = parents(preferred, torch.stack(backward), self.threshold)
+            sees[number, :length, :length] = related(above)
+            deep += depths(above)
             first += length
-        return sees
+        return sees, torch.tensor(deep)
 
 
 @dataclass(frozen=True)

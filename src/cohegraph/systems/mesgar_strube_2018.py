@@ -3,13 +3,15 @@ r"""The flow of what relates neighbouring sentences (Mesgar and Strube, 2018).
 An LSTM reads the whole document; its state after each word is what the sentence means there. What two neighbouring
 sentences share is the pair of their states that is most alike:
 
-.. math:: (u, v) = argmax_{u \in i, v \in i+1} \cos(h_u, h_v), \qquad f_i = (h_u + h_v) / 2
+.. math:: (u, v) = argmax_{u \in i, v \in i+1} h_u \cdot h_v, \qquad f_i = (h_u + h_v) / 2
 
-How much of it goes on is the similarity of one shared state and the next, :math:`d_i = \cos(f_i, f_{i+1})`. A
-convolution over :math:`d` finds patterns of its change along the text; each filter's largest and mean value make the
-coherence vector, which is classified.
+How much of it goes on is the similarity of one shared state and the next,
+:math:`d_i = ReLU(f_i \cdot f_{i+1}) / \sqrt{n}` for states of n dimensions. A convolution over :math:`d` finds
+patterns of its change along the text; each filter's largest and mean value make the coherence vector, which is
+classified.
 
-Simplified: the largest and the mean value stand for the original's pooling, and no other features are joined.
+Simplified: largest and mean value stand in for a layer over all places of a text of fixed length; similarities are
+divided by the root of n rather than by n; no other features are joined.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cosine_similarity, normalize
+from torch.nn.functional import relu
 
 from cohegraph.systems.neural import (
     Batch,
@@ -49,7 +51,7 @@ class _Flow(Network):
         states = self.document(self.reader(batch.tokens), words)
         flow, lengths = self.flow(states, batch)
         rows, real = padded(flow[:, None], lengths)
-        found = torch.relu(self.patterns(rows.transpose(1, 2))).transpose(1, 2)
+        found = relu(self.patterns(rows.transpose(1, 2))).transpose(1, 2)
         largest = found.masked_fill(~real[:, :, None], 0).amax(dim=1)  # nothing is below 0
         logits: Tensor = self.verdict(torch.cat([largest, piece_means(found[real], lengths)], dim=1))
         return logits
@@ -61,7 +63,7 @@ class _Flow(Network):
         pairs = batch.documents - 1
         owner = owners(pairs)
         goes_on = torch.nonzero(owner[1:] == owner[:-1])[:, 0]
-        alike = cosine_similarity(shared[goes_on], shared[goes_on + 1], dim=1)
+        alike = relu((shared[goes_on] * shared[goes_on + 1]).sum(dim=1)) / shared.shape[1] ** 0.5
         # A document of one or two sentences has nothing that could go on: a single 0.
         lengths = (pairs - 1).clamp(min=1)
         flow = alike.new_zeros(int(lengths.sum()))
@@ -70,14 +72,13 @@ class _Flow(Network):
 
 def most_alike(states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """The numbers of the two states that are most alike, for every two neighbouring sentences of a document."""
-    unit = normalize(states, dim=1)
     ends = batch.sentences.cumsum(0).tolist()
     starts = [0, *ends[:-1]]
     owner = owners(batch.documents).tolist()
     first, second = [], []
     for one, other in pairwise(range(len(owner))):
         if owner[one] == owner[other]:
-            alike = unit[starts[one] : ends[one]] @ unit[starts[other] : ends[other]].T
+            alike = states[starts[one] : ends[one]] @ states[starts[other] : ends[other]].T
             row, column = divmod(int(alike.argmax()), alike.shape[1])
             first.append(starts[one] + row)
             second.append(starts[other] + column)

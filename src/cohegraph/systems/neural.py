@@ -26,6 +26,8 @@ from cohegraph.text.token_sequence import TokenSequence
 
 # A longer document is read so far: attention between sentences grows with their square.
 MOST_SENTENCES = 1_000
+# So many pieces or fewer are taken for long ones: documents, not sentences.
+_FEW_PIECES = 64
 # No gradient is longer than this: recurrent networks sometimes jump.
 _LONGEST_GRADIENT = 1.0
 
@@ -121,14 +123,23 @@ class Recurrent(nn.Module):
 
     def forward(self, items: Tensor, lengths: Tensor) -> Tensor:
         """The state after every item, (items, hidden), or (items, 2 hidden) both ways."""
+        if not self.lstm.bidirectional and len(lengths) <= _FEW_PIECES:
+            # The gradient of a packed LSTM takes time with the square of its steps. What stands behind a piece does
+            # not change its states.
+            rows, real = padded(items, lengths)
+            found: Tensor = self.lstm(rows.transpose(0, 1))[0].transpose(0, 1)
+            return found[real]
         packed, place = _packed(items, lengths)
         states: Tensor = self.lstm(packed)[0].data
         return states.index_select(0, torch.argsort(place))
 
     def last(self, items: Tensor, lengths: Tensor) -> Tensor:
         """The last state of every piece, (pieces, hidden), or (pieces, 2 hidden) both ways."""
-        _, (states, _) = self.lstm(_packed(items, lengths)[0])
-        return torch.cat(list(states), dim=1)
+        if not self.lstm.bidirectional:
+            states: Tensor = self(items, lengths)
+            return states.index_select(0, lengths.cumsum(0) - 1)
+        _, (last, _) = self.lstm(_packed(items, lengths)[0])
+        return torch.cat(list(last), dim=1)
 
 
 def _packed(items: Tensor, lengths: Tensor) -> tuple[nn.utils.rnn.PackedSequence, Tensor]:
@@ -148,6 +159,9 @@ def _packed(items: Tensor, lengths: Tensor) -> tuple[nn.utils.rnn.PackedSequence
 
 class Network(nn.Module):
     """A network on batches. A subclass defines `forward`: the logits of the documents, (documents, levels)."""
+
+    reader: Reader
+    verdict: Verdict
 
     def log_probabilities(self, batch: Batch) -> Tensor:
         """The logarithm of the probability of every level, (documents, levels)."""
@@ -188,7 +202,7 @@ class FittedSequenceModel:
 
 def _probabilities(network: Network, sequences: Sequence[TokenSequence], at_once: int) -> Probabilities:
     network.eval()
-    rows = [np.zeros((0, 0))] if not sequences else []
+    rows = [np.zeros((0, network.verdict.out_features))]
     with torch.inference_mode():
         for start in range(0, len(sequences), at_once):
             found = network.log_probabilities(Batch.of(sequences[start : start + at_once]))
@@ -245,6 +259,7 @@ class SequenceModel(StorableSystem):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = self.network(width, levels)
+            network.verdict.seen.copy_(torch.isin(torch.arange(levels), torch.from_numpy(training.classes)))
             optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay)
             for number in range(1, self.epochs + 1):
                 self._pass(network, optimizer, sequences, training.classes, number)
@@ -310,8 +325,19 @@ class Reader(nn.Linear):
         return super().forward(self.dropout(tokens))
 
 
-class Verdict(nn.Sequential):
-    """The last layer: the document's vector, some of it left out at random, to logits."""
+class Verdict(nn.Linear):
+    """The last layer: the document's vector, some of it left out at random, to logits.
+
+    A level of which there was no training document has the logit -inf.
+    """
+
+    seen: Tensor
 
     def __init__(self, inputs: int, levels: int, dropout: float) -> None:
-        super().__init__(nn.Dropout(dropout), nn.Linear(inputs, levels))
+        super().__init__(inputs, levels)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("seen", torch.ones(levels, dtype=torch.bool))
+
+    def forward(self, documents: Tensor) -> Tensor:
+        """(documents, levels)."""
+        return super().forward(self.dropout(documents)).masked_fill(~self.seen, -torch.inf)

@@ -50,6 +50,8 @@ class FittedRegression:
 
     def probabilities(self, features: Features) -> Probabilities:
         """The probability of every level, (documents, levels)."""
+        if not len(features):
+            return np.zeros((0, len(self.intercepts)))
         return self.of_inputs(self.system.inputs(features))
 
     def of_inputs(self, inputs: Floats) -> Probabilities:

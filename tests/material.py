@@ -1,0 +1,55 @@
+"""Made-up token vectors and entity grids for tests of systems."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid
+from cohegraph.text.token_sequence import TokenSequence
+
+
+def sequence(sentences, paragraphs=None) -> TokenSequence:
+    """From one array of token vectors a sentence."""
+    lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+    parts = np.array([len(sentences)] if paragraphs is None else paragraphs, dtype=np.int64)
+    return TokenSequence(np.concatenate(sentences).astype(np.float16), lengths, parts)
+
+
+def hinting_sequence(generator, code, width=10) -> TokenSequence:
+    """Tokens lean towards the level's own direction, and sentences are the more alike the higher the level is."""
+    common = generator.normal(size=width)
+    sentences = []
+    for _ in range(generator.integers(4, 9)):
+        tokens = generator.normal(size=(generator.integers(2, 6), width)) + 1.5 * code * common
+        tokens[:, code] += 3
+        sentences.append(tokens)
+    return sequence(sentences, [2, len(sentences) - 2])
+
+
+def hinting_grid(generator, code) -> EntityGrid:
+    """The higher the level, the more often an entity goes on, and as a subject."""
+    sentences = int(generator.integers(5, 9))
+    return build_entity_grid(
+        sentences,
+        [
+            (sentence, entity, 3 if generator.random() < code / 2 else 1)
+            for sentence in range(sentences)
+            for entity in "abc"
+            if generator.random() < 0.2 + 0.35 * code
+        ],
+    )
+
+
+def path(generator, in_order: bool, sentences=8, width=10) -> TokenSequence:
+    """Sentences along a path, each near its neighbours: in order, or shuffled."""
+    angles = np.linspace(0, np.pi, sentences) + generator.uniform(0, 2 * np.pi)
+    order = np.arange(sentences) if in_order else generator.permutation(sentences)
+    turned = np.zeros((sentences, width))
+    turned[:, 0], turned[:, 1] = np.cos(angles), np.sin(angles)
+    return sequence([turned[row] + 0.1 * generator.normal(size=(3, width)) for row in order])
+
+
+def permuted(one: TokenSequence, order) -> TokenSequence:
+    """The same sentences in another order."""
+    pieces = np.split(np.asarray(one.vectors), np.cumsum(one.sentences)[:-1])
+    return sequence([pieces[row] for row in order], one.paragraphs)

