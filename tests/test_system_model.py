@@ -209,10 +209,12 @@ def test_what_cannot_be_trained_is_said():
         ("gnc", None, "no system 'gnc'"),
         ("encoder", {"strength": "much"}, "strength='much' is not valid: Input should be a valid number"),
         ("encoder", {"strength": float("nan")}, "strength=nan is not valid"),
-        ("encoder", {"strength": -1.0}, r"'encoder' cannot be trained with strength=-1\.0: "),
+        ("encoder", {"strength": -1.0}, r"strength=-1\.0 is not valid: Input should be greater than 0"),
         ("majority", {"strength": 1}, "no hyper-parameter 'strength'"),
         ("entity-graph", {"projection": "flat"}, "projection='flat' is not valid"),
-        ("moon-2019", {"heads": 3}, r"'moon-2019' cannot be trained with heads=3: "),
+        ("moon-2019", {"heads": 3}, "heads=3 is not valid: it must divide hidden"),
+        ("dong-2017", {"kernel": 4}, "kernel=4 is not valid: it must be odd"),
+        ("dong-2017", {"epochs": 0}, "epochs=0 is not valid"),
         ("dnn", {"training.hidden": 0}, "training.hidden=0 is not valid"),
     ):
         with pytest.raises(CohegraphError, match=message) as caught:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cohegraph.cli import assess, demo, doctor, experiment, train
+from cohegraph.cli import assess, demo, doctor, experiment, systems, train
 from cohegraph.version import __version__
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command()(assess.assess)
 app.command()(train.train)
 app.command()(experiment.experiment)
+app.command()(systems.systems)
 app.command()(demo.demo)
 app.command()(doctor.doctor)
 

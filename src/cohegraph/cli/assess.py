@@ -57,10 +57,10 @@ def assess(
     readable = [entry for entry in entries if not entry.problem]
     if not readable:
         _give_up(entries, as_json)
-    from cohegraph.model.coherence_model import CoherenceModel
+    from cohegraph.systems.system_model import load_model
 
     set_threads(threads)
-    loaded = CoherenceModel.load(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
     results = loaded.assess([entry.text for entry in readable], show_progress=len(readable) > 1)
     if as_json:
         waiting = iter(results)

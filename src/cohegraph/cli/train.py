@@ -19,6 +19,7 @@ from cohegraph.settings import parse_change
 def train(
     corpus: Annotated[Path, typer.Argument(help="Graded documents, one a row: CSV, TSV, JSONL or Parquet.")],
     out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
+    system: Annotated[str, typer.Option(help="What to train; 'cohegraph systems' lists all systems.")] = "gcn",
     text_column: TextColumn = "text",
     label_column: Annotated[str, typer.Option(help="The column with the level.")] = "label",
     group_column: Annotated[
@@ -33,7 +34,8 @@ def train(
     preset_name: Annotated[str, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")] = "default",
     stack: Annotated[str, typer.Option(help=f"Pretrained parts: {', '.join(STACKS)}.")] = "compact",
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="Change one setting, such as subgraphs.k=5; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", help="Change a setting, such as subgraphs.k=5, or a hyper-parameter; may be repeated."),
     ] = None,
     skip_unlabelled: Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a level.")] = False,
     device: Device = "auto",
@@ -44,7 +46,8 @@ def train(
     The documents are read once; cross-validation shows what accuracy to expect on new ones; the saved model is then
     trained on all of them. The folder appears only when the model is complete.
     """
-    settings = preset(preset_name, stack).replaced(dict(parse_change(change) for change in changes or []))
+    settings = preset(preset_name, stack)
+    wanted = dict(parse_change(change) for change in changes or [])
     documents = read_graded(
         corpus,
         text_column=text_column,
@@ -53,19 +56,19 @@ def train(
         skip_unlabelled=skip_unlabelled,
     )
     from cohegraph.labels import encode_labels
-    from cohegraph.model.coherence_model import CoherenceModel
     from cohegraph.model.persistence import check_target
     from cohegraph.model.validation import check_folds, cross_validate
+    from cohegraph.systems.system_model import new_model
 
     check_target(out)
     order = [level.strip() for level in levels.split(",")] if levels else None
-    model = CoherenceModel(settings, levels=order, device=device)
+    model = new_model(system, settings, wanted, levels=order, device=device)
     encoded = encode_labels(documents.labels, order)
     labels = encoded.values
     if folds:
         check_folds(labels, documents.groups, folds)
     set_threads(threads)
-    model.featurizer.load()
+    model.featurizer.load(model.needs)
     counts = Counter(labels.tolist())
     shares = ", ".join(f"{level}: {counts[level]}" for level in encoded.levels)
     say(f"{len(labels)} documents ({shares}).")

@@ -15,8 +15,8 @@ _UNSEEN_SHARE = 0.1
 class Assessment:
     """The level of a document, the probability of every level in their order, and counts of what went into it.
 
-    ``counts`` are the tallies of `cohegraph.features` and ``unseen_subgraphs``, those whose pattern no training
-    document has.
+    ``counts`` are the tallies of `cohegraph.features` and, where the model compares patterns with those of the training
+    documents, ``unseen_subgraphs``, those whose pattern no training document has.
     """
 
     level: Any
@@ -34,15 +34,18 @@ class Assessment:
         }
 
 
-def notices(counts: dict[str, int], k: int) -> tuple[str, ...]:
-    """What limits the verdict on a document with these counts, a sentence each."""
+def notices(counts: dict[str, int], k: int | None = None) -> tuple[str, ...]:
+    """What limits the verdict on a document with these counts, a sentence each.
+
+    ``k`` is the size of the subgraphs that a model on the corpus graph compares; other models have none.
+    """
     found = []
-    in_graph = counts["sentences"] - counts["dropped_sentences"]
     if not counts["sentences"]:
-        found.append("There is no sentence: every level is as likely as any other.")
-    elif in_graph < k:
+        verdict = "the probabilities mean nothing" if k is None else "every level is as likely as any other"
+        found.append(f"There is no sentence: {verdict}.")
+    elif k is not None and counts["sentences"] - counts["dropped_sentences"] < k:
         found.append(f"Fewer than {k} sentences: its wording alone decides, not how its sentences connect.")
-    elif not counts["nouns"]:
+    elif k is not None and not counts["nouns"]:
         found.append("There is no noun, so no sentence connects to another.")
     if counts["nouns"] >= _FEWEST_NOUNS and counts["unknown_nouns"] > _UNKNOWN_SHARE * counts["nouns"]:
         found.append("Most nouns are unknown to the word vectors: is the text English?")
@@ -50,7 +53,7 @@ def notices(counts: dict[str, int], k: int) -> tuple[str, ...]:
         found.append(f"{counts['cut_tokens']} of {counts['tokens']} tokens were cut at the encoder's limit.")
     if counts["dropped_sentences"]:
         found.append(f"{counts['dropped_sentences']} short sentences were left out of the graph.")
-    if counts["unseen_subgraphs"] > _UNSEEN_SHARE * counts["subgraphs"]:
+    if k is not None and counts["unseen_subgraphs"] > _UNSEEN_SHARE * counts["subgraphs"]:
         found.append(
             f"{counts['unseen_subgraphs']} of {counts['subgraphs']} subgraphs have a pattern that no training document "
             "has."

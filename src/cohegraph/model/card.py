@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from textwrap import TextWrapper
 from typing import Any
 
 _CARD = """# {name}
 
-A model that tells how coherent an English document is, made with cohegraph {cohegraph}. It compares how the sentences
-of a document connect with how the sentences of {documents} graded documents connect (Liu, Fu and Strube, ACL 2023), and
-reads the document's wording through a pretrained encoder.
+{method}
 {note}
 ## Levels{order}
 
@@ -19,7 +20,7 @@ reads the document's wording through a pretrained encoder.
 ## Training
 
 {training}
-{validation}
+{validation}{hyper_parameters}
 ## Pretrained parts
 
 | part | identity |
@@ -35,47 +36,106 @@ reads the document's wording through a pretrained encoder.
 ## Use
 
 ```python
-from cohegraph import CoherenceModel
+from cohegraph import {imported}
 
-model = CoherenceModel.load("THIS FOLDER")
+model = {load}("THIS FOLDER")
 print(model.assess([text])[0])
 ```
 
 ## Limits
 
 - The levels are those of the training documents: a text of another kind, language or length may be judged wrongly.
-- It sees connections between nouns: a text that is held together by pronouns, or whose sentences are in a wrong order
-  though their nouns recur, may be judged wrongly.
-- Probabilities are the network's own, not calibrated.
+{limits}
+- Probabilities are the {giver}'s own, not calibrated.
 - This folder holds weights and sums over documents; it holds no training text.
 """
+_WHAT = "A model that tells how coherent an English document is, made with cohegraph {cohegraph}. {method}"
+_CORPUS_GRAPH = (
+    "It compares how the sentences of a document connect with how the sentences of {documents} graded documents "
+    "connect (Liu, Fu and Strube, ACL 2023), and reads the document's wording through a pretrained encoder."
+)
+NOUNS_ALONE = (
+    "It sees connections between nouns: a text that is held together by pronouns, or whose sentences are in a wrong "
+    "order though their nouns recur, may be judged wrongly."
+)
+_PARAGRAPH = TextWrapper(120, break_long_words=False, break_on_hyphens=False)
+_POINT = TextWrapper(120, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def model_card(about: dict[str, Any]) -> str:
+@dataclass(frozen=True)
+class CardText:
+    """What a card says of the way in which its model predicts.
+
+    Args:
+        method: What it does, in sentences.
+        training: How it was trained, in a sentence.
+        settings: The settings that concern it.
+        limits: What it is blind to, a sentence each.
+        load: What loads it.
+        giver: What gives the probabilities.
+        hyper_parameters: Those that are not settings of all models.
+    """
+
+    method: str
+    training: str
+    settings: Mapping[str, Any]
+    limits: tuple[str, ...]
+    load: str
+    giver: str
+    hyper_parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def model_card(about: dict[str, Any], text: CardText) -> str:
     """The Markdown card of a model with this description."""
     training = about["training"]
-    epochs = f"{training['epochs']} epochs over all documents at once, weights of epoch {training['chosen_epoch']}"
-    if training["dev_documents"]:
-        accuracy = 100 * (training["dev_accuracy"] or 0)
-        epochs += f", chosen on {training['dev_documents']} dev documents (accuracy {accuracy:.1f} %)"
-    settings = [
-        (f"{group}.{name}", value) for group, items in about["settings"].items() for name, value in items.items()
-    ]
     return _CARD.format(
         name=about["name"],
-        cohegraph=about["cohegraph"],
-        documents=about["documents"],
+        method=_PARAGRAPH.fill(_WHAT.format(cohegraph=about["cohegraph"], method=text.method)),
         note=f"\n{about['note']}\n" if about["note"] else "",
         order=", from the lowest to the highest" if about["ordered"] else " (in no known order)",
         levels=_rows((level, training["documents"][str(level)]) for level in about["levels"]),
-        training=epochs + ".",
+        training=text.training,
         validation=_validation(training.get("validation")),
+        hyper_parameters=_hyper_parameters(text.hyper_parameters),
         parts=_rows(about["parts"].items()),
-        settings=_rows(settings),
+        settings=_rows(text.settings.items()),
+        imported=text.load.split(".")[0],
+        load=text.load,
+        limits="\n".join(_POINT.fill(limit) for limit in text.limits),
+        giver=text.giver,
     )
 
 
-def _rows(pairs: Any) -> str:
+def corpus_graph_text(about: dict[str, Any]) -> CardText:
+    """What the card of a `CoherenceModel` says."""
+    training = about["training"]
+    epochs = f"{training['epochs']} epochs over all documents at once, weights of epoch {training['chosen_epoch']}"
+    if training["dev_documents"]:
+        epochs += f", chosen on {on_dev(training)}"
+    return CardText(
+        method=_CORPUS_GRAPH.format(documents=about["documents"]),
+        training=f"{epochs}.",
+        settings={
+            f"{group}.{name}": value for group, items in about["settings"].items() for name, value in items.items()
+        },
+        limits=(NOUNS_ALONE,),
+        load="CoherenceModel.load",
+        giver="network",
+    )
+
+
+def on_dev(training: dict[str, Any]) -> str:
+    """How many dev documents there were, and how many of them were predicted right."""
+    return f"{training['dev_documents']} dev documents (accuracy {100 * (training['dev_accuracy'] or 0):.1f} %)"
+
+
+def _hyper_parameters(values: Mapping[str, Any]) -> str:
+    if not values:
+        return ""
+    return f"\n## Hyper-parameters\n\n| hyper-parameter | value |\n|---|---|\n{_rows(values.items())}\n"
+
+
+def _rows(pairs: Iterable[tuple[Any, Any]]) -> str:
     return "\n".join(f"| {_cell(key)} | {_cell(value)} |" for key, value in pairs)
 
 

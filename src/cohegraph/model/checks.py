@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cohegraph.errors import CohegraphError
-from cohegraph.features import Features
+from cohegraph.features import Features, Material
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.settings import Settings
 
@@ -28,6 +28,16 @@ def check_patterns(features: Features, settings: Settings) -> None:
         raise CohegraphError(
             f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}."
         )
+
+
+def check_material(features: Features, needs: Iterable[Material]) -> None:
+    """Raise where features lack something that the model needs."""
+    for name in sorted(needs):
+        if name not in features.material:
+            raise CohegraphError(
+                f"The features were made without '{name}', which the model needs: make them anew with "
+                "model.featurize(texts)."
+            )
 
 
 def checked_texts(texts: Sequence[str]) -> Sequence[str]:

@@ -24,13 +24,12 @@ from cohegraph.text.packaged import sha256_of
 
 FORMAT = 1
 WEIGHTS, ABOUT, CARD = "model.safetensors", "model.json", "README.md"
-ARRAYS = ("w0", "w1", "pattern_sums", "pattern_degrees", "pattern_frequency")
 
 _MOST_JSON_BYTES = 4_000_000
 
 
 class Description(BaseModel):
-    """The values of the JSON file that are needed to use a model, each of its type."""
+    """The values of the JSON file that are needed to use any model, each of its type."""
 
     model_config = ConfigDict(strict=True)
 
@@ -40,7 +39,6 @@ class Description(BaseModel):
     levels: list[str | int | float | bool]
     ordered: bool
     documents: int = Field(ge=1, lt=2**53)
-    surface: tuple[list[float], list[float]] | None = Field(None, strict=False)
     parts: dict[str, str]
     training: dict[str, Any]
     settings: dict[str, Any]
@@ -106,12 +104,8 @@ def write_model(folder: Path, model: StoredModel, card: str) -> None:
 
 
 def read_model(folder: Path) -> StoredModel:
-    """Read and check a model folder."""
-    if not folder.is_dir():
-        raise CohegraphError(
-            f"There is no model folder {folder}: train one with 'cohegraph train CORPUS --out FOLDER'."
-        )
-    about = _read_about(folder)
+    """Read and check a model folder; which arrays a model has is for the model to check."""
+    about = read_about(folder)
     try:
         expected = about["weights"]
         size, sha256, shapes = int(expected["bytes"]), str(expected["sha256"]), dict(expected["shapes"])
@@ -133,14 +127,26 @@ def read_model(folder: Path) -> StoredModel:
     except (SafetensorError, OSError) as error:
         raise DamagedFileError(f"{file} is not a safetensors file ({error}): the model is damaged.") from None
     found = {name: list(array.shape) for name, array in arrays.items()}
-    if found != shapes or set(found) != set(ARRAYS):
-        raise DamagedFileError(f"{file} does not hold the arrays that {ABOUT} names: the model is damaged.")
+    if found != shapes:
+        raise wrong_arrays(folder)
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise DamagedFileError(f"{file} holds numbers that are not finite: the model is damaged.")
     return StoredModel(arrays, about)
 
 
-def _read_about(folder: Path) -> dict[str, Any]:
+def wrong_arrays(folder: str | Path) -> DamagedFileError:
+    """What to raise where weights have other names or shapes than they should."""
+    return DamagedFileError(
+        f"{Path(folder) / WEIGHTS} does not hold the arrays that {ABOUT} names: the model is damaged."
+    )
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """The values of a model's JSON file, of which only the format is checked."""
+    if not folder.is_dir():
+        raise CohegraphError(
+            f"There is no model folder {folder}: train one with 'cohegraph train CORPUS --out FOLDER'."
+        )
     file = folder / ABOUT
     if not file.is_file():
         raise DamagedFileError(f"{folder} is not a model: it has no file {ABOUT}.")

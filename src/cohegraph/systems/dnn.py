@@ -22,7 +22,7 @@ from cohegraph.features import Features
 from cohegraph.model.gcn import dropped, initial_weights
 from cohegraph.model.training import Dev, optimise
 from cohegraph.settings import Settings, TrainingSettings
-from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
+from cohegraph.systems.system import ONE_VECTOR, Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
 
 Floats = npt.NDArray[np.floating]
 
@@ -138,6 +138,7 @@ class EncoderNetwork(TwoLayerNetwork):
 
     name = "dnn"
     title = "Encoder + DNN"
+    limits = (ONE_VECTOR,)
     citation = "Liu, Fu and Strube (2023), baseline"
 
     def inputs(self, features: Features) -> Floats:

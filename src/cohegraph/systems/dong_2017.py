@@ -12,9 +12,10 @@ There is no second, character-wise input.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from cohegraph.systems.neural import (
@@ -24,6 +25,7 @@ from cohegraph.systems.neural import (
     Recurrent,
     SequenceModel,
     Verdict,
+    check_odd,
     owners,
     piece_softmax,
     piece_sums,
@@ -86,7 +88,11 @@ class AttentionNetwork(SequenceModel):
     citation = "Dong, Zhang and Yang (2017)"
 
     tokens: Literal["states", "words"] = "words"
-    kernel: int = 5
+    kernel: Annotated[int, Field(ge=1, le=99)] = 5
+
+    def __post_init__(self) -> None:
+        """Check what single values do not show."""
+        check_odd("kernel", self.kernel)
 
     def network(self, width: int, levels: int) -> Network:
         """The attention network."""

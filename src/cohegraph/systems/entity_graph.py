@@ -25,6 +25,7 @@ from scipy import sparse
 from cohegraph.features import Features, Material
 from cohegraph.graph.entity_grid import EntityGrid
 from cohegraph.systems.regression import Floats, Regression
+from cohegraph.systems.system import RECURRING_NOUNS
 
 Projection = Literal["unweighted", "shared", "roles"]
 
@@ -63,6 +64,7 @@ class EntityGraphRegression(Regression):
 
     name = "entity-graph"
     title = "Entity graph"
+    limits = (RECURRING_NOUNS,)
     citation = "Guinaudeau and Strube (2013)"
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "projection": ("unweighted", "shared", "roles"),

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from cohegraph.features import Features, Material
 from cohegraph.systems.regression import Floats, Regression
+from cohegraph.systems.system import RECURRING_NOUNS
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class EntityGridRegression(Regression):
 
     name = "entity-grid"
     title = "Entity grid"
+    limits = (RECURRING_NOUNS,)
     citation = "Barzilay and Lapata (2008)"
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "strength": (0.01, 0.1, 1.0, 10.0),
@@ -43,8 +46,8 @@ class EntityGridRegression(Regression):
         "salient": (0, 2),
     }
 
-    length: int = 2
-    salient: int = 2
+    length: Annotated[int, Field(ge=1, le=4)] = 2
+    salient: Annotated[int, Field(ge=0)] = 2
 
     @property
     def needs(self) -> frozenset[Material]:

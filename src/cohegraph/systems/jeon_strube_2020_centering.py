@@ -19,13 +19,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from cohegraph.systems.dong_2017 import Attention
-from cohegraph.systems.neural import Batch, Network, Reader, SequenceModel, Verdict, padded, piece_means, piece_sums
+from cohegraph.systems.neural import (
+    Batch,
+    Network,
+    Reader,
+    SequenceModel,
+    Verdict,
+    check_divides,
+    padded,
+    piece_means,
+    piece_sums,
+)
 
 # Sentences deeper in the tree count as this deep.
 DEEPEST = 7
@@ -129,9 +141,13 @@ class CenteringModel(SequenceModel):
     title = "Jeon & Strube (2020), centering"
     citation = "Jeon and Strube (2020), EMNLP"
 
-    centres: int = 3
-    threshold: float = 0.5
-    heads: int = 4
+    centres: Annotated[int, Field(ge=1)] = 3
+    threshold: Annotated[float, Field(ge=-1, le=1)] = 0.5
+    heads: Annotated[int, Field(ge=1)] = 4
+
+    def __post_init__(self) -> None:
+        """Check what single values do not show."""
+        check_divides(self.heads, self.hidden)
 
     def network(self, width: int, levels: int) -> Network:
         """Centres, segments and guided attention."""

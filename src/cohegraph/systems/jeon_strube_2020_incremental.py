@@ -16,8 +16,10 @@ Simplified: one focus a sentence, where the original attends with several heads;
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
@@ -27,6 +29,7 @@ from cohegraph.systems.neural import (
     Reader,
     SequenceModel,
     Verdict,
+    check_odd,
     owners,
     padded,
     piece_means,
@@ -99,7 +102,11 @@ class IncrementalModel(SequenceModel):
     title = "Jeon & Strube (2020), incremental"
     citation = "Jeon and Strube (2020), COLING"
 
-    kernel: int = 5
+    kernel: Annotated[int, Field(ge=1, le=99)] = 5
+
+    def __post_init__(self) -> None:
+        """Check what single values do not show."""
+        check_odd("kernel", self.kernel)
 
     def network(self, width: int, levels: int) -> Network:
         """The incremental reader."""

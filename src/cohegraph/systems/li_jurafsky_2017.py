@@ -15,9 +15,10 @@ here levels are given, and no negative examples are made. Beyond the first and l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
@@ -79,7 +80,7 @@ class CliqueModel(SequenceModel):
     citation = "Li and Jurafsky (2017)"
 
     tokens: Literal["states", "words"] = "words"
-    reach: int = 1
+    reach: Annotated[int, Field(ge=0, le=20)] = 1
 
     def network(self, width: int, levels: int) -> Network:
         """The clique model."""

@@ -35,6 +35,7 @@ class Majority(StorableSystem):
 
     name = "majority"
     title = "Majority"
+    limits = ("It does not look at the text: every text gets the same level.",)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:

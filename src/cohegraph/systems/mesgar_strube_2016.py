@@ -13,12 +13,15 @@ subgraphs are the method's, and levels are told by
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 from scipy import sparse
 
 from cohegraph.features import Features
 from cohegraph.graph.catalogue import catalogue
+from cohegraph.model.card import NOUNS_ALONE
 from cohegraph.settings import Settings
 from cohegraph.systems.dnn import TwoLayerNetwork
 from cohegraph.systems.regression import FittedRegression, Floats, Regression
@@ -31,6 +34,7 @@ class SubgraphFeatures(TwoLayerNetwork):
 
     name = "subgraph-features"
     title = "Mesgar & Strube (2016)"
+    limits = (NOUNS_ALONE,)
     citation = "Mesgar and Strube (2016), as compared by Liu, Fu and Strube (2023)"
 
     def inputs(self, features: Features) -> Floats:
@@ -55,9 +59,10 @@ class SubgraphRegression(Regression):
 
     name = "subgraphs"
     title = "Mesgar & Strube (2016), subgraphs alone"
+    limits = (NOUNS_ALONE,)
     citation = "Mesgar and Strube (2016)"
 
-    support: float = 0.1
+    support: Annotated[float, Field(ge=0, le=1)] = 0.1
 
     def inputs(self, features: Features) -> Floats:
         """The share of every pattern; disconnected ones have none."""

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
@@ -31,6 +32,7 @@ from cohegraph.systems.neural import (
     Recurrent,
     SequenceModel,
     Verdict,
+    check_odd,
     owners,
     padded,
     piece_means,
@@ -98,7 +100,11 @@ class NeuralLocalCoherence(SequenceModel):
     citation = "Mesgar and Strube (2018)"
 
     tokens: Literal["states", "words"] = "words"
-    kernel: int = 5
+    kernel: Annotated[int, Field(ge=1, le=99)] = 5
+
+    def __post_init__(self) -> None:
+        """Check what single values do not show."""
+        check_odd("kernel", self.kernel)
 
     def network(self, width: int, levels: int) -> Network:
         """The flow model."""

@@ -15,8 +15,10 @@ Simplified: the original scores each pair and ranks documents by the sum; here l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import conv1d
 
@@ -27,6 +29,8 @@ from cohegraph.systems.neural import (
     Recurrent,
     SequenceModel,
     Verdict,
+    check_divides,
+    check_odd,
     owners,
     padded,
     piece_means,
@@ -93,9 +97,15 @@ class UnifiedModel(SequenceModel):
     title = "Moon et al. (2019)"
     citation = "Moon, Mohiuddin, Joty and Xu (2019)"
 
-    relations: int = 16
-    heads: int = 8
-    kernel: int = 5
+    relations: Annotated[int, Field(ge=1, le=4096)] = 16
+    heads: Annotated[int, Field(ge=1)] = 8
+    kernel: Annotated[int, Field(ge=1, le=99)] = 5
+
+    def __post_init__(self) -> None:
+        """Check what single values do not show."""
+        check_odd("kernel", self.kernel)
+        check_divides(self.heads, self.hidden)
+        check_divides(2, self.hidden)
 
     def network(self, width: int, levels: int) -> Network:
         """The unified model."""

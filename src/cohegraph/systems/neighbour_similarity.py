@@ -39,6 +39,7 @@ class NeighbourSimilarity(Regression):
 
     name = "neighbour-similarity"
     title = "Neighbour similarity"
+    limits = ("It sees how alike neighbouring sentences are: a text that repeats itself looks coherent.",)
     citation = "Hansen, Olsen and Enevoldsen (2023), TextDescriptives"
 
     tokens: Literal["states", "words"] = "states"

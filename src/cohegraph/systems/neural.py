@@ -11,10 +11,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
@@ -225,13 +226,18 @@ class SequenceModel(StorableSystem):
         choose_by: The dev figure that chooses the epoch: accuracy or loss.
     """
 
+    limits = (
+        f"It reads the first {MOST_SENTENCES:,} sentences of a longer text, with token vectors that were not trained "
+        "along.",
+    )
+
     tokens: Literal["states", "words"] = "states"
-    hidden: int = 64
-    dropout: float = 0.3
-    epochs: int = 10
-    batch: int = 32
-    learning_rate: float = 0.002
-    weight_decay: float = 0.0001
+    hidden: Annotated[int, Field(ge=1, le=4096)] = 64
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    epochs: Annotated[int, Field(ge=1)] = 10
+    batch: Annotated[int, Field(ge=1)] = 32
+    learning_rate: Annotated[float, Field(gt=0)] = 0.002
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0001
     choose_by: Literal["accuracy", "loss"] = "accuracy"
 
     @property
@@ -311,6 +317,18 @@ class SequenceModel(StorableSystem):
         accuracy = float((found.argmax(axis=1) == dev.classes).mean())
         loss = float(-np.log(np.maximum(found[np.arange(len(found)), dev.classes], 1e-12)).mean())
         return (accuracy, -loss) if self.choose_by == "accuracy" else (-loss, accuracy)
+
+
+def check_odd(name: str, value: int) -> None:
+    """Raise where a convolution would have no middle."""
+    if value % 2 == 0:
+        raise CohegraphError(f"{name}={value} is not valid: it must be odd.")
+
+
+def check_divides(heads: int, hidden: int) -> None:
+    """Raise where dimensions cannot be dealt out to heads."""
+    if hidden % heads:
+        raise CohegraphError(f"heads={heads} is not valid: it must divide hidden, which is {hidden}.")
 
 
 class Reader(nn.Linear):

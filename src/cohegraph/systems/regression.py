@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.settings import Settings
-from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
+from cohegraph.systems.system import ONE_VECTOR, Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
 
 Floats = npt.NDArray[np.floating]
 
@@ -75,7 +76,7 @@ class Regression(StorableSystem):
         strength: scikit-learn's C: the smaller, the stronger the L2 penalty.
     """
 
-    strength: float = 1.0
+    strength: Annotated[float, Field(gt=0)] = 1.0
 
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.01, 0.1, 1.0, 10.0)}
 
@@ -131,6 +132,7 @@ class SurfaceRegression(Regression):
 
     name = "surface"
     title = "Surface figures + LR"
+    limits = ("It sees how long the text, its sentences and its words are, and nothing of how they connect.",)
 
     def inputs(self, features: Features) -> Floats:
         """The surface figures."""
@@ -143,6 +145,7 @@ class EncoderRegression(Regression):
 
     name = "encoder"
     title = "Encoder + LR"
+    limits = (ONE_VECTOR,)
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
 
     def inputs(self, features: Features) -> Floats:

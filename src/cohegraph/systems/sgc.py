@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from cohegraph.features import Features
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
+from cohegraph.model.card import NOUNS_ALONE
 from cohegraph.settings import CorpusGraphSettings, Settings
 from cohegraph.systems.regression import FittedRegression, Floats, Regression
 from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
@@ -114,11 +116,12 @@ class SimpleGraphConvolution(StorableSystem):
 
     name = "sgc"
     title = "SGC"
+    limits = (NOUNS_ALONE,)
     citation = "Wu, Souza, Zhang, Fifty, Yu and Weinberger (2019)"
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
 
     corpus_graph: CorpusGraphSettings
-    strength: float = 0.01
+    strength: Annotated[float, Field(gt=0)] = 0.01
 
     @classmethod
     def of(cls, settings: Settings) -> Self:

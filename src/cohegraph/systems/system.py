@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features, Material
@@ -67,6 +67,8 @@ class System(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str] = ""
+    # What it is blind to, a sentence each, for the cards of its models.
+    limits: ClassVar[tuple[str, ...]] = ()
     # Changes that the search on dev tries, unless the experiment names others: each list of values by its name.
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
@@ -113,6 +115,8 @@ class System(ABC):
             first, _, rest = name.partition(".")
             if rest:
                 value = _changed_group(getattr(system, first), rest, value, name)
+            else:
+                value = _checked(type(self), first, value)
             system = replace(system, **{first: value})  # type: ignore[type-var]
         return system
 
@@ -127,6 +131,17 @@ class System(ABC):
             else:
                 found[item.name] = value
         return found
+
+
+def _checked(kind: type[System], name: str, value: Any) -> Any:
+    """A value of a field's type and within its range."""
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(
+            get_type_hints(kind, include_extras=True)[name], config=ConfigDict(allow_inf_nan=False)
+        )
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise CohegraphError(f"{name}={value!r} is not valid: {error.errors()[0]['msg']}.") from None
 
 
 def _changed_group(group: BaseModel, name: str, value: Any, full_name: str) -> BaseModel:
@@ -170,6 +185,16 @@ def expect_shapes(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) 
         )
         if not fits:
             raise ValueError(f"the array {name} has the shape {found}")
+
+
+RECURRING_NOUNS = (
+    "It sees which nouns recur, and in which grammatical role: a text that is held together by pronouns or by other "
+    "words for the same thing may be judged wrongly."
+)
+ONE_VECTOR = (
+    "It sees the wording of the whole text as one vector: how sentences connect, and in which order they stand, hardly "
+    "shows in it."
+)
 
 
 def spread(probabilities: Probabilities, classes: Classes, levels: int) -> Probabilities:

@@ -1,0 +1,403 @@
+"""What every model that people use has in common: labels, the dev split, scores, assessments, saving and loading."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import ValidationError
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import check_is_fitted
+
+from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.features import TALLIES, Features, Featurizer, Material
+from cohegraph.labels import EncodedLabels, as_labels, encode_labels
+from cohegraph.model.assessment import Assessment
+from cohegraph.model.card import CardText, model_card
+from cohegraph.model.checks import check_material, check_patterns, check_same_settings, checked_texts
+from cohegraph.model.persistence import Description, StoredModel, read_model, write_model
+from cohegraph.presets import preset
+from cohegraph.settings import Settings
+from cohegraph.version import __version__
+
+Texts = Sequence[str] | Features
+Labels = Sequence[Any] | npt.NDArray[Any]
+Codes = npt.NDArray[np.int64]
+Arrays = Mapping[str, npt.NDArray[Any]]
+Watch = Callable[[int, dict[str, Any]], None]
+Described = TypeVar("Described", bound=Description)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is learnt from: training documents and, if there are any, dev documents; codes number ``labels.classes``."""
+
+    settings: Settings
+    labels: EncodedLabels
+    features: Features
+    codes: Codes
+    dev: tuple[Features, Codes] | None
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a training leaves: attributes of the model, and figures that its card and its description give."""
+
+    attributes: dict[str, Any]
+    figures: dict[str, Any]
+
+
+class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]):  # type: ignore[misc]
+    """A model with scikit-learn's conventions that tells the level of documents; see its subclasses.
+
+    A subclass says how it learns, how it predicts, and what it saves besides what all models save.
+    """
+
+    _description: ClassVar[type[Description]]
+
+    def __init__(
+        self,
+        settings: Settings | dict[str, Any] | str | None = None,
+        levels: Sequence[Any] | None = None,
+        device: str = "auto",
+    ) -> None:
+        self.settings = settings
+        self.levels = levels
+        self.device = device
+
+    @property
+    def resolved_settings(self) -> Settings:
+        """The settings as a value, with a preset's name looked up."""
+        if isinstance(self.settings, dict):
+            return Settings.from_dict(self.settings)
+        return self.settings if isinstance(self.settings, Settings) else preset(self.settings or "default")
+
+    @property
+    def featurizer(self) -> Featurizer:
+        """What turns texts into features."""
+        return Featurizer(self.resolved_settings, device=self.device)
+
+    @property
+    def needs(self) -> frozenset[Material]:
+        """What features must hold besides counts, vector and tallies."""
+        return frozenset()
+
+    def featurize(self, texts: Texts, *, show_progress: bool = False) -> Features:
+        """The features of texts; features are given back as they are if they were made with the same settings."""
+        settings = self.resolved_settings
+        if not isinstance(texts, Features):
+            return self.featurizer.featurize(checked_texts(texts), needs=self.needs, show_progress=show_progress)
+        if texts.settings is not None:
+            check_same_settings(settings.of_features(), texts.settings.of_features())
+        check_material(texts, self.needs)
+        return texts
+
+    def fit(
+        self,
+        texts: Texts,
+        labels: Labels,
+        *,
+        dev: tuple[Texts, Labels] | None = None,
+        on_epoch: Callable[[int, Self], None] | None = None,
+    ) -> Self:
+        """Train on graded texts.
+
+        Args:
+            texts: The documents.
+            labels: Their levels: any two or more different strings or numbers.
+            dev: Documents and labels to choose the epoch with. Without them `training.dev_share` of the documents are
+                held out for it, and where that is 0 the last epoch is taken.
+            on_epoch: Called after every epoch with its number and the model as it is then.
+        """
+        settings = self.resolved_settings
+        encoded = encode_labels(labels, self.levels)
+        classes, codes = encoded.classes, encoded.codes
+        if len(texts) != len(codes):
+            raise CohegraphError(f"There are {len(texts)} documents and {len(codes)} labels: give one label each.")
+        features = self.featurize(texts)
+        training, held_out = np.arange(len(features)), None
+        if dev is not None:
+            held_out = (self.featurize(dev[0]), _codes(as_labels(dev[1]), classes))
+            if len(held_out[0]) != len(held_out[1]) or not len(held_out[1]):
+                raise CohegraphError(f"There are {len(held_out[0])} dev documents and {len(held_out[1])} dev labels.")
+        elif settings.training.dev_share > 0:
+            training, rest = _split(codes, settings.training.dev_share, settings.training.seed)
+            held_out = (features[rest], codes[rest])
+        elif settings.training.patience is not None:
+            raise CohegraphError("training.patience needs dev documents: set training.dev_share, such as 0.1.")
+        rows = features[training]
+        for documents in (rows,) if held_out is None else (rows, held_out[0]):
+            check_patterns(documents, settings)
+        attributes: dict[str, Any] = {
+            "settings_": settings,
+            "classes_": classes,
+            "levels_": encoded.levels,
+            "ordered_": encoded.ordered,
+            "documents_": len(rows),
+            "parts_": dict(features.parts),
+            "name_": type(self).__name__,
+            "note_": "",
+        }
+
+        def watch(number: int, now: dict[str, Any]) -> None:
+            view = copy(self)
+            view.__dict__.update(attributes | now)
+            if on_epoch is not None:
+                on_epoch(number, view)
+
+        lesson = Lesson(settings, encoded, rows, codes[training], held_out)
+        learnt = self._learn(lesson, None if on_epoch is None else watch)
+        # Only now, so that a training which fails leaves an earlier one whole.
+        self.__dict__.update(attributes | learnt.attributes)
+        self.training_ = {
+            "documents": {str(level): int((lesson.codes == code).sum()) for code, level in enumerate(classes)},
+            "dev_documents": 0 if held_out is None else len(held_out[0]),
+            **learnt.figures,
+        }
+        return self
+
+    def score(self, texts: Texts, labels: Labels, sample_weight: npt.NDArray[Any] | None = None) -> float:
+        """The share of texts whose level is predicted right; labels may be any numbers, also fractions."""
+        return float(np.average(self.predict(texts) == as_labels(labels), weights=sample_weight))
+
+    def predict(self, texts: Texts) -> npt.NDArray[Any]:
+        """The most probable level of every text."""
+        probabilities = self.predict_proba(texts)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def predict_proba(self, texts: Texts) -> npt.NDArray[np.float64]:
+        """The probability of every level, (texts, classes), columns as in `classes_`."""
+        check_is_fitted(self)
+        return self._probabilities(self._matching(texts))
+
+    def assess(self, texts: Texts, *, show_progress: bool = False) -> list[Assessment]:
+        """Level, probabilities, counts and notices of every text."""
+        check_is_fitted(self)
+        features = self._matching(texts, show_progress=show_progress)
+        results = []
+        rows = zip(self._counts(features), self._probabilities(features), strict=True)
+        for counts, probabilities in rows:
+            by_class = dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
+            results.append(
+                Assessment(
+                    level=self.classes_[probabilities.argmax()].item() if counts["sentences"] else None,
+                    probabilities={level: by_class[level] for level in self.levels_},
+                    counts=counts,
+                    notices=self._notices(counts),
+                )
+            )
+        return results
+
+    def save(self, folder: str | Path, *, name: str | None = None, note: str = "") -> None:
+        """Write the model to a folder that appears only when it is complete.
+
+        Args:
+            folder: Where to. A model that is there is replaced.
+            name: What the model is called in its card and in results; by default the folder's name.
+            note: A paragraph for its card.
+        """
+        check_is_fitted(self)
+        folder = Path(folder)
+        self.name_, self.note_ = name or folder.resolve().name, note
+        about = {
+            "name": self.name_,
+            "note": self.note_,
+            "cohegraph": __version__,
+            "classes": self.classes_.tolist(),
+            "levels": list(self.levels_),
+            "ordered": self.ordered_,
+            "documents": self.documents_,
+            **self._about(),
+            "parts": self.parts_,
+            "training": self.training_,
+            "settings": self.settings_.to_dict(),
+        }
+        write_model(folder, StoredModel(dict(self._arrays()), about), model_card(about, self._card(about)))
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        parser: str | None = None,
+        vectors: str | None = None,
+        encoder: str | None = None,
+        device: str = "auto",
+    ) -> Self:
+        """Read a model from a folder.
+
+        Args:
+            folder: Where `save` wrote it.
+            parser: Where the parser is on this machine, where that differs from the machine of the training.
+            vectors: Likewise the word vectors.
+            encoder: Likewise the encoder.
+            device: Where the encoder runs.
+        """
+        stored = read_model(Path(folder))
+        other = cls._other_kind(stored.about)
+        if other:
+            raise CohegraphError(f"The model in {folder} is {other}: load it with cohegraph.load_model(…).")
+        moved = {"parser.model": parser, "vectors.source": vectors, "encoder.source": encoder}
+        try:
+            about: Any = cls._description.model_validate(stored.about)
+            settings = Settings.from_dict(about.settings)
+            settings = settings.replaced({name: place for name, place in moved.items() if place is not None})
+            model = cls._described(about, settings, device)
+            encoded = encode_labels(about.classes, about.levels)
+        except (ValidationError, CohegraphError) as error:
+            what = error.errors()[0]["loc"] if isinstance(error, ValidationError) else error
+            raise DamagedFileError(f"The description of the model in {folder} is damaged: {what}") from None
+        model.settings_ = settings
+        model.classes_, model.levels_, model.ordered_ = encoded.classes, encoded.levels, about.ordered
+        model.documents_, model.parts_, model.training_ = about.documents, about.parts, about.training
+        model.name_, model.note_ = about.name, about.note
+        model._restore(stored.arrays, about, folder)
+        return model
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor and, if deep, every single setting as `settings__GROUP__NAME`."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            params |= single_params("settings", self.resolved_settings.flat())
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor or single settings."""
+        changes = taken_params("settings", params)
+        super().set_params(**params)
+        if changes:
+            self.settings = self.resolved_settings.replaced(changes)
+        return self
+
+    @abstractmethod
+    def _learn(self, lesson: Lesson, watch: Watch | None) -> Learnt:
+        """Learn; ``watch`` is called after every epoch with its number and the attributes of the model as it is then.
+
+        Attributes of the model itself are not touched.
+        """
+
+    @abstractmethod
+    def _probabilities(self, features: Features) -> npt.NDArray[np.float64]:
+        """The probabilities of documents whose features match, columns as in `classes_`."""
+
+    @property
+    @abstractmethod
+    def _dimensions(self) -> int:
+        """How long the encoder's vectors were in training."""
+
+    def _counts(self, features: Features) -> list[dict[str, int]]:
+        """What an assessment reports of every document."""
+        return [dict(zip(TALLIES, row, strict=True)) for row in features.tallies.tolist()]
+
+    @abstractmethod
+    def _notices(self, counts: dict[str, int]) -> tuple[str, ...]:
+        """What limits the verdict on a document, a sentence each."""
+
+    @abstractmethod
+    def _arrays(self) -> Arrays:
+        """All that was learnt, by name."""
+
+    @abstractmethod
+    def _about(self) -> dict[str, Any]:
+        """What the description says besides what it says of all models."""
+
+    @abstractmethod
+    def _card(self, about: dict[str, Any]) -> CardText:
+        """What the card says of the way of predicting."""
+
+    @classmethod
+    @abstractmethod
+    def _other_kind(cls, about: dict[str, Any]) -> str:
+        """What a stored model is if it is not one of this class, else nothing."""
+
+    @classmethod
+    def _described(cls, about: Described, settings: Settings, device: str) -> Self:
+        """The model with the constructor's arguments of a description."""
+        return cls(settings=settings, levels=about.levels, device=device)
+
+    @abstractmethod
+    def _restore(self, arrays: Arrays, about: Described, folder: str | Path) -> None:
+        """Take the arrays of a stored model, or raise a DamagedFileError; all that models share is there already."""
+
+    @property
+    def _fitted_needs(self) -> frozenset[Material]:
+        """`needs` as they were in training."""
+        return frozenset()
+
+    def _matching(self, texts: Texts, *, show_progress: bool = False) -> Features:
+        """Features of texts, made with the settings and the pretrained parts of the training."""
+        needs = self._fitted_needs
+        if isinstance(texts, Features):
+            features = texts
+            if features.settings is not None:
+                wanted = self.settings_.of_features(places=False)
+                check_same_settings(wanted, features.settings.of_features(places=False))
+            check_material(features, needs)
+        else:
+            self._check_places()
+            featurizer = Featurizer(self.settings_, device=self.device)
+            features = featurizer.featurize(checked_texts(texts), needs=needs, show_progress=show_progress)
+        check_patterns(features, self.settings_)
+        for part, identity in self.parts_.items():
+            found = features.parts.get(part, identity)
+            if found == identity:
+                continue
+            message = f"The model was trained with the {part} {identity}, and this is {found}"
+            if part != "parser":
+                raise CohegraphError(f"{message}: name the right one when loading the model.")
+            warnings.warn(f"{message}: results may differ a little.", stacklevel=3)
+        if features.vectors.shape[1] != self._dimensions:
+            raise CohegraphError(
+                f"The model takes vectors of {self._dimensions} dimensions, and the encoder gives "
+                f"{features.vectors.shape[1]}: use the encoder that it was trained with."
+            )
+        return features
+
+    def _check_places(self) -> None:
+        """Raise where a part that was a file or folder is not here: its bare name could be taken for one on the hub."""
+        for part, mark, place in (
+            ("vectors", "glove:", self.settings_.vectors.source),
+            ("encoder", "folder:", self.settings_.encoder.source),
+        ):
+            if self.parts_.get(part, "").startswith(mark) and not Path(place).exists():
+                raise CohegraphError(
+                    f"The model's {part} were trained from '{place}', which is not here: say where it is with "
+                    f"--{part} PLACE, or load(…, {part}=PLACE)."
+                )
+
+
+def single_params(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values with dotted names as parameters of their own, in scikit-learn's way: ``settings__subgraphs__k``."""
+    return {f"{prefix}__{name.replace('.', '__')}": value for name, value in values.items()}
+
+
+def taken_params(prefix: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Take what `single_params` would have named out of parameters, with dotted names."""
+    names = [name for name in params if name.startswith(f"{prefix}__")]
+    return {name.removeprefix(f"{prefix}__").replace("__", "."): params.pop(name) for name in names}
+
+
+def _codes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Codes:
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise CohegraphError(f"The dev documents have a label that the training documents lack: '{unknown[0]}'.")
+    return np.searchsorted(classes, labels)
+
+
+def _split(codes: Codes, share: float, seed: int) -> tuple[Codes, Codes]:
+    """Training and dev documents, each with all classes in their shares."""
+    try:
+        training, dev = train_test_split(np.arange(len(codes)), test_size=share, random_state=seed, stratify=codes)
+    except ValueError as error:
+        raise CohegraphError(
+            f"training.dev_share={share} cannot be held out of {len(codes)} documents: {error}"
+        ) from None
+    return np.sort(training), np.sort(dev)
