@@ -184,10 +184,14 @@ def test_a_folder_appears_only_when_complete(tmp_path):
     assert (tmp_path / "new" / "a").read_text() == "1"
 
 
-def test_files_are_written_whole(tmp_path):
+def test_files_are_written_whole(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError("no space left")
+
     write_atomically(tmp_path / "a.json", "1")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(tmp_path / "a.json", "\ud800")
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="no space"):
+        patched.setattr("os.fsync", full)
+        write_atomically(tmp_path / "a.json", "2")
     assert (tmp_path / "a.json").read_text() == "1"
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 

@@ -11,19 +11,27 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "results"
-DATA = {
-    "hanna": "hanna/stories.jsonl",
-    "ellipse-cohesion": "ellipse/essays.jsonl",
-    "ellipse-overall": "ellipse/essays.jsonl",
+DATA = {"hanna": "hanna/stories.jsonl", "ellipse": "ellipse/essays.jsonl"}
+# The tables that the page shows of each experiment; the others are beside it. Parts have plans of their own, here.
+MAIN = ("measures", "accuracy", "ablation", "variants")
+EXPERIMENTS = {
+    "hanna": MAIN,
+    "ellipse-cohesion": MAIN,
+    "ellipse-overall": MAIN,
+    "hanna-parts": ("variants",),
+    "ellipse-cohesion-parts": ("variants",),
+    "ellipse-overall-parts": ("variants",),
+    "hanna-systems": ("comparison",),
+    "ellipse-cohesion-systems": ("comparison",),
+    "ellipse-overall-systems": ("comparison",),
 }
-SHOWN = ("measures", "accuracy", "ablation", "variants")
 FIGURES = ("systems", "level-distribution", "accuracy-by-length", "top-patterns", "sensitivity")
 
 
 def main() -> None:
     """Copy every finished experiment, and write the page that shows them."""
     page = [(HERE / "about.md").read_text("utf-8")]
-    for name in DATA:
+    for name in EXPERIMENTS:
         if (BUILD / name / "report.html").exists():
             copy(BUILD / name, HERE / name)
         if (HERE / name).exists():
@@ -48,16 +56,22 @@ def section(name: str) -> str:
     """The part of the page that shows one experiment."""
     place = HERE / name
     plan = json.loads((place / "experiment.json").read_text("utf-8"))["plan"]
-    many = len(plan["protocol"]["seeds"]) == 1
-    tables = [table for table in SHOWN if (place / f"{table}.md").exists() and (table != "accuracy" or many)]
+    one_seed = len(plan["protocol"]["seeds"]) == 1
+    shown = [
+        table for table in EXPERIMENTS[name] if (place / f"{table}.md").exists() and (table != "accuracy" or one_seed)
+    ]
+    is_main = EXPERIMENTS[name] is MAIN
+    file = f"docs/results/{name}.toml" if (HERE / f"{name}.toml").exists() else name
+    data = DATA[name.split("-")[0]]
+    figures = FIGURES if is_main else FIGURES[:1]
     parts = [
         f"## {plan['title']}",
         "",
-        f"`cohegraph experiment {name} --corpus ../shared/data/{DATA[name]} --out build/results/{name} --cores 2`",
+        f"`cohegraph experiment {file} --corpus ../shared/data/{data} --out build/results/{name} --cores 2`",
         "",
-        *((place / f"{table}.md").read_text("utf-8") for table in tables),
-        method_rows((place / "comparisons.md").read_text("utf-8")),
-        *(f"![{figure}]({name}/{figure}.svg)\n" for figure in FIGURES if (place / f"{figure}.svg").exists()),
+        *((place / f"{table}.md").read_text("utf-8") for table in shown),
+        *([method_rows((place / "comparisons.md").read_text("utf-8"))] if is_main else []),
+        *(f"![{figure}]({name}/{figure}.svg)\n" for figure in figures if (place / f"{figure}.svg").exists()),
         "All tables: " + ", ".join(f"[{file.stem}]({name}/{file.name})" for file in sorted(place.glob("*.md"))) + ".\n",
     ]
     return "\n".join(parts)
