@@ -75,6 +75,18 @@ def test_a_wrong_gcdc_is_recognised(gcdc):
         read_corpus("gcdc", gcdc.parent)
 
 
+def test_one_domain_of_gcdc_needs_its_files_only(tmp_path):
+    write(tmp_path / "Clinton_train.csv", [gcdc_row(n) for n in range(1000)])
+    write(tmp_path / "Clinton_test.csv", [gcdc_row(n) for n in range(200)])
+    assert read_corpus("gcdc", tmp_path, sections=("Clinton",)).section_names == ("Clinton",)
+    with pytest.raises(CohegraphError, match=r"lacks Yelp_train.csv, Yelp_test.csv of GCDC: add them"):
+        read_corpus("gcdc", tmp_path, sections=("Yelp", "Clinton"))
+    with pytest.raises(CohegraphError, match="no section 'Paris': choose from Yahoo"):
+        read_corpus("gcdc", tmp_path, sections=("Paris",))
+    with pytest.raises(CohegraphError, match="has no option 'sections': it has label, partial"):
+        read_corpus("gcdc", tmp_path, {"sections": ["Clinton"]})
+
+
 @pytest.fixture
 def toefl(tmp_path):
     place = tmp_path / "ETS_Corpus" / "data" / "text"
@@ -105,6 +117,9 @@ def test_a_wrong_toefl_is_recognised(toefl):
     with pytest.raises(CohegraphError, match=r"1 essays of index.csv are not in .*\(the first: 5.txt\)"):
         read_corpus("toefl", toefl)
     assert len(read_corpus("toefl", toefl, {"partial": True})) == 47
+    next(toefl.rglob("6.txt")).write_text(" \n")
+    with pytest.raises(CohegraphError, match=r"6.txt: the essay has no text"):
+        read_corpus("toefl", toefl, {"partial": True})
     next(toefl.rglob("index.csv")).unlink()
     with pytest.raises(CohegraphError, match=r"no index.csv"):
         read_corpus("toefl", toefl)
@@ -147,6 +162,19 @@ def test_asap_levels_are_thirds_of_the_range(tmp_path):
         read_corpus("asap", file)
 
 
+def test_a_damaged_asap_is_recognised(tmp_path):
+    file = tmp_path / "asap.tsv"
+    write(file, [asap_row(1, 1.5, 2)], "\t")
+    with pytest.raises(CohegraphError, match=r"the set of row 1 is '1.5', not a whole number from 1 to 8"):
+        read_corpus("asap", file, {"partial": True})
+    head, *lines = [f"{n}\t3\t{text}\t1\t2" for n, text in enumerate(["head", "plain", '"open', "lost", '"shut"'])]
+    head = "essay_id\tessay_set\tessay\trater1_domain1\tdomain1_score"
+    for kept in (lines, lines[:3]):
+        file.write_text("\n".join([head, *kept]) + "\n")
+        with pytest.raises(CohegraphError, match=r"row 2 \(essay 2\) runs into the next: a quotation mark"):
+            read_corpus("asap", file, {"partial": True})
+
+
 def test_ellipse_official_and_json_lines(tmp_path):
     scores = [1.0, 2.5, 3.0, 3.5, 5.0]
     rows = [
@@ -168,7 +196,11 @@ def test_ellipse_official_and_json_lines(tmp_path):
     lines.write_text(
         "\n".join(json.dumps({"id": n, "text": TEXT, "prompt": "p", "overall": 3, "cohesion": 2}) for n in (1, 2))
     )
-    assert read_corpus("ellipse", lines).labels == ("low", "low")
+    assert read_corpus("ellipse", lines, {"partial": True}).labels == ("low", "low")
+    with pytest.raises(
+        CohegraphError, match=r"has 2 essays, and ELLIPSE has 6,482 .* 1,084 to its eight largest prompts"
+    ):
+        read_corpus("ellipse", lines)
 
 
 def test_hanna_ratings_are_averaged(tmp_path):
@@ -182,8 +214,25 @@ def test_hanna_ratings_are_averaged(tmp_path):
     assert corpus.labels == ("low", "medium", "high")
     assert corpus.ids == ("7", "8", "9")
     assert np.allclose(corpus.scores, (8 / 3, 10 / 3, 11 / 3))
-    with pytest.raises(CohegraphError, match="3 stories with 3 to 3 ratings, and HANNA has 1,056"):
+    with pytest.raises(CohegraphError, match="has 3 stories, and HANNA has 1,056 with three ratings each"):
         read_corpus("hanna", file)
+
+
+def test_a_hanna_that_was_cut_is_recognised(tmp_path):
+    rows = [
+        {"Story ID": story, "Story": TEXT, "Model": "GPT", "Coherence": 3} for story in range(1056) for _ in range(3)
+    ]
+    assert len(read_corpus("hanna", write(tmp_path / "whole.csv", rows))) == 1056
+    for kept, lacking in ((rows[:-2], "1"), (rows[::3], "1,056")):
+        with pytest.raises(CohegraphError, match=f"1,056 stories, {lacking} of them without three ratings, and HANNA"):
+            read_corpus("hanna", write(tmp_path / "cut.csv", kept))
+    lines = tmp_path / "stories.jsonl"
+    stories = [json.dumps({"id": n, "text": TEXT, "source": "GPT", "coherence": 3}) for n in range(1056)]
+    lines.write_text("\n".join(stories))
+    assert len(read_corpus("hanna", lines)) == 1056
+    lines.write_text("\n".join(stories[:150]))
+    with pytest.raises(CohegraphError, match="has 150 stories, and HANNA has 1,056: download it again"):
+        read_corpus("hanna", lines)
 
 
 def test_own_table(tmp_path):
@@ -206,6 +255,46 @@ def test_own_table(tmp_path):
         read_corpus("table", file, {"split_column": "part"})
     with pytest.raises(CohegraphError, match="has no option 'prompt'"):
         read_corpus("table", file, {"prompt": "x"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("ellipse", {"by_prompt": "false"}, "'by_prompt' of the corpus 'ellipse' is 'false': write true or false"),
+        ("ellipse", {"score": 5}, 'is 5: write "cohesion" or "overall"'),
+        ("ellipse", {"score": "vocabulary"}, 'write "cohesion" or "overall"'),
+        ("gcdc", {"label": 5}, 'write "labelA" or "labelM"'),
+        ("hanna", {"partial": "no"}, "write true or false"),
+        ("table", {"levels": 5}, "write a list of words or numbers"),
+        ("table", {"levels": "low"}, "write a list of words or numbers"),
+        ("table", {"text_column": ["a"]}, "write a text in quotation marks"),
+        ("table", {"group_column": 5}, "write a text in quotation marks"),
+    ],
+)
+def test_options_of_a_wrong_type_are_refused(tmp_path, kind, options, message):
+    with pytest.raises(CohegraphError, match=message):
+        read_corpus(kind, tmp_path, options)
+
+
+def test_labels_that_are_no_levels(tmp_path):
+    rows = [{"text": TEXT, "label": label} for label in ("1", "2", "nan", "2")]
+    file = write(tmp_path / "a.csv", rows)
+    with pytest.raises(CohegraphError, match=r"1 rows have no label \(the first: row 3\)"):
+        read_corpus("table", file)
+    assert read_corpus("table", file, {"skip_unlabelled": True}).levels == ("1", "2")
+    for labels in ('"1"', '"-inf"'), ("1", "Infinity"):
+        lines = tmp_path / "a.jsonl"
+        lines.write_text("\n".join(f'{{"text": "{TEXT}", "label": {label}}}' for label in labels))
+        with pytest.raises(CohegraphError, match=r"label of document 2 is '-?inf', which is not a finite number"):
+            read_corpus("table", lines)
+
+
+@pytest.mark.parametrize(("text", "kind"), [("5", "a number"), ('{"a": 1}', "an object"), ("true", "true or false")])
+def test_texts_that_are_no_texts(tmp_path, text, kind):
+    lines = tmp_path / "a.jsonl"
+    lines.write_text(f'{{"text": "{TEXT}", "label": 1}}\n{{"text": {text}, "label": 2}}')
+    with pytest.raises(CohegraphError, match=f"the text of row 2 is {kind}, not a text"):
+        read_corpus("table", lines)
 
 
 def test_fingerprint_changes_with_a_letter(tmp_path):

@@ -189,8 +189,8 @@ def test_files_are_written_whole(tmp_path, monkeypatch):
         raise OSError("no space left")
 
     write_atomically(tmp_path / "a.json", "1")
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="no space"):
-        patched.setattr("os.fsync", full)
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="no space"):
         write_atomically(tmp_path / "a.json", "2")
     assert (tmp_path / "a.json").read_text() == "1"
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]

@@ -24,6 +24,7 @@ LEVELS = 3
 CONNECTED = [number for number, pattern in enumerate(catalogue(4).patterns) if pattern.connected]
 NOT_RANDOM = [name for name, system in SYSTEMS.items() if name in ("majority", "sgc") or issubclass(system, Regression)]
 
+
 def graded(documents=60, seed=0, levels=LEVELS) -> Graded:
     """Vectors, tokens and grids that hint at the level, counts of patterns, plausible tallies."""
     generator = np.random.default_rng(seed)

@@ -70,6 +70,34 @@ def test_the_highest_is_the_best():
     ]  # fmt: skip
 
 
+def test_some_are_never_the_best():
+    cells = [Number(100.0), Number(3.001), Number(3.004), Number(1.0)]
+    assert [one.best for one in with_best(cells, [False, True, True, True])] == [False, True, True, False]
+    assert [one.best for one in with_best(cells, [False, True, True, True], lowest=True)] == [False, False, False, True]
+    assert not any(one.best for one in with_best(cells, [False] * 4))
+
+
+def test_signs():
+    assert [str(Number(value)) for value in (-0.001, -0.006, 0.006)] == ["0.00", "-0.01", "0.01"]
+    assert [str(Number(value, signed=True)) for value in (-0.001, 0.001, 0.006, -1.0)] == [
+        "0.00", "0.00", "+0.01", "-1.00",
+    ]  # fmt: skip
+
+
+def test_intervals_stand_beside_figures():
+    table = Table("x", "X", ("system", "18 to 133"), (("A", Number(61.11, decimals=1, interval=(54.3, 67.36))),))
+    assert "| A | 61.1 (54.3 to 67.4) |" in table.markdown()
+    assert table.csv().splitlines() == ["system,18 to 133,18 to 133 95 % interval", "A,61.1,54.3 to 67.4"]
+
+
+def test_a_table_longer_than_a_page_breaks_across_pages():
+    text = Table("x", "X", ("a", "b"), tuple((str(n), Number(n)) for n in range(50))).latex()
+    assert r"\begin{longtable}{lr}" in text
+    assert r"\begin{table}" not in text
+    assert text.count("a & b") == 2
+    assert text.index(r"\caption{X.}\label{tab:x} \\") < text.index(r"\endfirsthead") < text.index(r"49 & 49.00 \\")
+
+
 def test_the_papers_averages_are_the_means_of_its_columns():
     for rows in paper.TABLES.values():
         for row in rows:

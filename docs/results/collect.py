@@ -21,9 +21,9 @@ EXPERIMENTS = {
     "hanna-parts": ("variants",),
     "ellipse-cohesion-parts": ("variants",),
     "ellipse-overall-parts": ("variants",),
-    "hanna-systems": ("comparison",),
-    "ellipse-cohesion-systems": ("comparison",),
-    "ellipse-overall-systems": ("comparison",),
+    "hanna-systems": ("overview",),
+    "ellipse-cohesion-systems": ("overview",),
+    "ellipse-overall-systems": ("overview",),
 }
 FIGURES = ("systems", "level-distribution", "accuracy-by-length", "top-patterns", "sensitivity")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,19 @@ from cohegraph.text.document import well_formed
 _WORDS = ("low", "medium", "high")
 
 
+def is_missing_label(value: Any) -> bool:
+    """Whether a label is empty; a missing one may also stand there as the word nan."""
+    return value is None or value != value or (isinstance(value, str) and value.strip().lower() in ("", "nan"))
+
+
 def as_labels(labels: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Labels as an array of strings, numbers or truth values, none of them missing."""
     values = labels.tolist() if isinstance(labels, np.ndarray) else [_plain(label) for label in labels]
     for number, label in enumerate(values, start=1):
-        if label is None or label != label:
+        if is_missing_label(label):
             raise CohegraphError(f"Document {number} has no label.")
+        if isinstance(label, str | float) and math.isinf(_number(label)):
+            raise CohegraphError(f"The label of document {number} is '{label}', which is not a finite number.")
         if not isinstance(label, str | int | float):
             raise CohegraphError(f"The label of document {number} is neither a string nor a number.")
     if len({_kind(label) for label in values}) > 1:
@@ -73,14 +81,14 @@ def order_levels(classes: npt.NDArray[Any], given: Sequence[Any] | None = None) 
         return [by_name[str(label)] for label in given], True
     if all(str(label).lower() in _WORDS for label in found):
         return sorted(found, key=lambda label: _WORDS.index(label.lower())), True
-    if classes.dtype.kind == "U" and all(_is_number(label) for label in found):
+    if classes.dtype.kind == "U" and not any(math.isnan(_number(label)) for label in found):
         return sorted(found, key=float), True
     return list(found), classes.dtype.kind != "U"
 
 
-def _is_number(text: str) -> bool:
+def _number(label: str | float) -> float:
+    """The number that a label is, or that it spells; NaN for a word."""
     try:
-        float(text)
+        return float(label)
     except ValueError:
-        return False
-    return True
+        return math.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -167,7 +168,9 @@ def parse_change(text: str) -> tuple[str, Any]:
         raise CohegraphError(f"'{text}' is not a setting: write NAME=VALUE, such as subgraphs.k=5.")
     try:
         return name.strip(), json.loads(value)
-    except json.JSONDecodeError:
+    except RecursionError:
+        raise CohegraphError(f"The value of {name.strip()} is nested too deeply: write a number or a word.") from None
+    except ValueError:
         return name.strip(), value.strip()
 
 
@@ -178,4 +181,4 @@ def _no_such_setting(name: str) -> str:
 def _sentence(error: ValidationError) -> str:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"]) or "settings"
-    return f"The setting {name} is not valid: {first['msg']} (given: {first['input']!r})."
+    return f"The setting {name} is not valid: {first['msg']} (given: {reprlib.repr(first['input'])})."

@@ -79,7 +79,7 @@ def experiment(
 
     from cohegraph.experiments.outcome import Outcome
     from cohegraph.experiments.report import write_report
-    from cohegraph.experiments.result_tables import all_measures
+    from cohegraph.experiments.result_tables import UNORDERED, all_measures
     from cohegraph.experiments.runner import run_experiment
 
     folder = out or Path("experiments") / found.name
@@ -89,12 +89,17 @@ def experiment(
     except KeyboardInterrupt:
         complain(f"Interrupted: what is finished is in {folder}; the same command goes on from there.")
         raise typer.Exit(INTERRUPTED) from None
+    if not finished.work.corpus.ordered:
+        how = "--levels" if is_table(Path(plan)) else "levels among the options of the corpus"
+        say(f"The order of these levels is not known: name them from lowest to highest with {how}.")
     say("Writing tables, figures and the report.")
     outcome = Outcome(finished)
     page = write_report(outcome, folder, device=device)
     measures = all_measures(outcome)
     console().print(results_table(measures))
-    console().print(*(line for note in measures.notes for line in plain(note)), style="dim")
+    # What is not known of the levels was said above.
+    notes = [note for note in measures.notes if note != UNORDERED]
+    console().print(*plain(*notes), style="dim")
     console().print(*plain(f"The report is {os.path.relpath(page)}; tables and figures are beside it."))
 
 
@@ -109,6 +114,8 @@ def _plan(plan: str, changes: dict[str, Any], columns: dict[str, Any], settings:
         raise CohegraphError("Columns and levels are named for a table; an experiment file says them itself.")
     ready = ready_experiments()
     file = ready.get(plan, Path(plan))
+    if not file.exists() and file.suffix.lower() == ".toml":
+        raise CohegraphError(f"There is no file {plan}: name an experiment file that is there.")
     if not file.exists():
         raise CohegraphError(
             f"There is no experiment file '{plan}', and no ready one of this name: choose from {', '.join(ready)}."

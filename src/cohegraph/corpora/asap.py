@@ -6,17 +6,20 @@ the score (``domain1_score``) lies in, and the score itself is kept for correlat
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
 from cohegraph.corpora.corpus import Corpus, check_sizes, number_of, rows_with, text_of
 from cohegraph.corpora.tables import is_missing
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, DamagedFileError
 
 LEVELS = ("low", "medium", "high")
 RANGES = {1: (2, 12), 2: (1, 6), 3: (0, 3), 4: (0, 3), 5: (0, 4), 6: (0, 4), 7: (0, 30), 8: (0, 60)}
 # The release counts 1,770 essays in set 4; papers that use it count 1,772.
 _SIZES = {1: (1783,), 2: (1800,), 3: (1726,), 4: (1770, 1771, 1772), 5: (1805,), 6: (1800,), 7: (1569,), 8: (723,)}
+# The beginning of a row inside an essay: an open quotation mark takes all that follows for text.
+_SWALLOWED = re.compile(r"[\r\n]\d+\t[1-8]\t")
 _COLUMNS = {"id": ("essay_id",), "set": ("essay_set",), "text": ("essay",), "score": ("domain1_score",)}
 
 
@@ -26,9 +29,13 @@ def read_asap(file: Path, *, partial: bool = False) -> Corpus:
         file = file / "training_set_rel3.tsv"
     documents = []
     for number, row in enumerate(rows_with(file, _COLUMNS, "ASAP"), start=1):
+        if row["score"] is None or _SWALLOWED.search(str(row["text"])):
+            raise DamagedFileError(
+                f"{file}: row {number} (essay {row['id']}) runs into the next: a quotation mark in it is not closed."
+            )
         if is_missing(row["score"]):
             continue
-        essay_set = int(number_of(row, "set", file, f"row {number}", low=1, high=8))
+        essay_set = int(number_of(row, "set", file, f"row {number}", low=1, high=8, whole=True))
         low, high = RANGES[essay_set]
         score = number_of(row, "score", file, f"row {number} (set {essay_set})", low=low, high=high)
         level = LEVELS[min(2, int(3 * (score - low) / (high - low)))]

@@ -125,20 +125,21 @@ def rows_with(file: Path, columns: Mapping[str, Sequence[str]], corpus: str) -> 
 def text_of(row: Row, file: Path, name: str) -> str:
     """The text of a row, which must be there."""
     text = row["text"]
-    if is_missing(text):
+    if not isinstance(text, str) or is_missing(text):
         raise CohegraphError(f"{file}: {name} has no text: the file is damaged or not complete.")
-    return str(text)
+    return text
 
 
-def number_of(row: Row, column: str, file: Path, name: str, *, low: float, high: float) -> float:
-    """A score of a row, which must be a number from ``low`` to ``high``."""
+def number_of(row: Row, column: str, file: Path, name: str, *, low: float, high: float, whole: bool = False) -> float:
+    """A score of a row, which must be a number, or a ``whole`` number, from ``low`` to ``high``."""
     try:
         value = float(str(row[column]).strip())
     except ValueError:
         value = float("nan")
-    if not low <= value <= high:
+    if not low <= value <= high or (whole and value != int(value)):
+        kind = "whole number" if whole else "number"
         raise CohegraphError(
-            f"{file}: the {column} of {name} is '{row[column]}', not a number from {low:g} to {high:g}."
+            f"{file}: the {column} of {name} is '{row[column]}', not a {kind} from {low:g} to {high:g}."
         )
     return value
 

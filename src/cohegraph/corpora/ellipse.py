@@ -16,7 +16,8 @@ LEVELS = ("low", "medium", "high")
 _LOWEST_MEDIUM, _LOWEST_HIGH = 2.75, 3.25
 # The whole corpus has 6,482 essays, its halves for training and testing 3,911 and 2,571.
 _PUBLISHED = (6_482, 3_911, 2_571)
-_OFFICIAL = ("full_text",)
+# The JSON Lines form may also hold the essays to the eight largest prompts of the testing half.
+_EIGHT_PROMPTS = 1_084
 
 
 def read_ellipse(
@@ -30,10 +31,12 @@ def read_ellipse(
         "prompt": ("prompt",),
     }
     rows = rows_with(file, columns, "ELLIPSE")
-    if file.suffix.lower() == ".csv" and len(rows) not in _PUBLISHED and not partial:
+    json_lines = file.suffix.lower() in (".jsonl", ".ndjson")
+    if len(rows) not in (*_PUBLISHED, *((_EIGHT_PROMPTS,) if json_lines else ())) and not partial:
+        selection = ", 1,084 to its eight largest prompts" if json_lines else ""
         raise CohegraphError(
-            f"{file} has {len(rows):,} essays, and ELLIPSE has 6,482 (3,911 for training, 2,571 for testing): download "
-            "it again, or say partial = true (--partial)."
+            f"{file} has {len(rows):,} essays, and ELLIPSE has 6,482 (3,911 for training, 2,571 for testing{selection})"
+            ": download it again, or say partial = true (--partial)."
         )
     documents = []
     for number, row in enumerate(rows, start=1):

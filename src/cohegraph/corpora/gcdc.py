@@ -6,6 +6,7 @@ sections; ``labelA`` (experts) or ``labelM`` (other raters) is 1, 2 or 3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,18 +18,32 @@ _SIZES = {"train": 1_000, "test": 200}
 _LEVELS = {"1": "low", "2": "medium", "3": "high"}
 
 
-def read_gcdc(folder: Path, *, label: Literal["labelA", "labelM"] = "labelA", partial: bool = False) -> Corpus:
-    """All domains whose files are in the folder; all four unless a partial corpus is asked for."""
+def read_gcdc(
+    folder: Path,
+    *,
+    label: Literal["labelA", "labelM"] = "labelA",
+    partial: bool = False,
+    sections: Sequence[str] | None = None,
+) -> Corpus:
+    """The domains wanted, or all four; of a partial corpus those whose files are in the folder."""
+    domains = DOMAINS if sections is None else [domain for domain in DOMAINS if domain in sections]
+    for name in sections or ():
+        if name not in DOMAINS:
+            raise CohegraphError(f"GCDC has no section '{name}': choose from {', '.join(DOMAINS)}.")
     if not folder.is_dir():
         raise CohegraphError(f"GCDC is a folder with Clinton_train.csv and seven files more, and {folder} is none.")
-    expected = {(domain, split): folder / f"{domain}_{split}.csv" for domain in DOMAINS for split in _SIZES}
+    expected = {(domain, split): folder / f"{domain}_{split}.csv" for domain in domains for split in _SIZES}
     present = {key: file for key, file in expected.items() if file.exists()}
     missing = [file.name for key, file in expected.items() if key not in present]
-    whole = {domain for domain in DOMAINS if all((domain, split) in present for split in _SIZES)}
+    whole = {domain for domain in domains if all((domain, split) in present for split in _SIZES)}
     if not whole or (missing and not partial):
         raise CohegraphError(
             f"{folder} lacks {', '.join(missing)} of GCDC: "
-            + ("add them, or say partial = true (--partial)." if whole else "is it the right folder?")
+            + (
+                "add them, name those that are there with --sections, or say partial = true (--partial)."
+                if whole
+                else "is it the right folder?"
+            )
         )
     documents: list[tuple[str, str, str, str, bool]] = []
     sizes: dict[str, int] = {}
@@ -46,7 +61,7 @@ def read_gcdc(folder: Path, *, label: Literal["labelA", "labelM"] = "labelA", pa
             documents.append((name, text_of(row, file, f"row {number}"), level, domain, split == "test"))
     check_sizes(
         sizes,
-        {f"{domain}_{split}.csv": (size,) for domain in DOMAINS for split, size in _SIZES.items()},
+        {f"{domain}_{split}.csv": (size,) for domain in domains for split, size in _SIZES.items()},
         "GCDC",
         partial=partial,
     )

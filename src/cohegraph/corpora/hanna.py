@@ -33,11 +33,15 @@ def read_hanna(file: Path, *, partial: bool = False) -> Corpus:
         stories.setdefault(name, (text_of(row, file, f"row {number}"), str(row["source"])))
         rating = number_of(row, "score", file, f"row {number}", low=1, high=5)
         ratings.setdefault(name, []).append(rating)
-    rated = {len(given) for given in ratings.values()}
-    if not partial and (len(stories) != _STORIES or rated - {1, _RATINGS}):
+    # Only the JSON Lines form has means instead of ratings.
+    means_given = file.suffix.lower() not in (".csv", ".tsv") and all(len(given) == 1 for given in ratings.values())
+    lacking = 0 if means_given else sum(len(given) != _RATINGS for given in ratings.values())
+    if not partial and (len(stories) != _STORIES or lacking):
         raise CohegraphError(
-            f"{file} has {len(stories):,} stories with {min(rated)} to {max(rated)} ratings, and HANNA has 1,056 with "
-            "3 each: download it again, or say partial = true (--partial)."
+            f"{file} has {len(stories):,} stories"
+            + (f", {lacking:,} of them without three ratings" if lacking else "")
+            + f", and HANNA has 1,056{'' if means_given else ' with three ratings each'}: download it again, or say "
+            "partial = true (--partial)."
         )
     means = tuple(float(np.mean(ratings[name])) for name in stories)
     labels = tuple(LEVELS[(mean > _LOWEST_MEDIUM) + (mean > _LOWEST_HIGH)] for mean in means)

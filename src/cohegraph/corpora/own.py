@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 from cohegraph.corpora.corpus import Corpus
 from cohegraph.corpora.tables import Row, is_missing, read_rows
 from cohegraph.errors import CohegraphError
-from cohegraph.labels import encode_labels
+from cohegraph.labels import encode_labels, is_missing_label
 
+_KINDS = {dict: "an object", list: "a list", bool: "true or false"}
 _TEST_WORDS = {"test": True, "train": False, "training": False}
 
 
@@ -43,20 +44,21 @@ def read_own(
         levels: The labels from low to high, where their order does not say itself.
         skip_unlabelled: Leave out rows without a label.
     """
-    rows = [row for row in read_rows(file) if not (skip_unlabelled and is_missing(row.get(label_column)))]
+    rows = [row for row in read_rows(file) if not (skip_unlabelled and is_missing_label(row.get(label_column)))]
     if not rows:
         raise CohegraphError(f"{file} has no rows{' with a label' if skip_unlabelled else ''}.")
 
     def column(name: str | None) -> tuple[Any, ...] | None:
         return None if name is None else _column(file, rows, name)
 
-    texts, labels, ids = column(text_column), column(label_column), column(id_column)
+    texts = _texts(file, _column(file, rows, text_column), text_column)
+    labels, ids = _column(file, rows, label_column, is_missing_label), column(id_column)
     sections, groups, scores, splits = map(column, (section_column, group_column, score_column, split_column))
-    encoded = encode_labels(labels or (), levels)
+    encoded = encode_labels(labels, levels)
     return Corpus(
         name=file.stem,
         ids=tuple(str(n) for n in range(1, len(rows) + 1)) if ids is None else tuple(map(str, ids)),
-        texts=tuple(map(str, texts or ())),
+        texts=texts,
         labels=tuple(map(str, encoded.values.tolist())),
         levels=tuple(map(str, encoded.levels)),
         ordered=encoded.ordered,
@@ -67,15 +69,25 @@ def read_own(
     )
 
 
-def _column(file: Path, rows: list[Row], name: str) -> tuple[Any, ...]:
+def _column(file: Path, rows: list[Row], name: str, missing_in: Callable[[Any], bool] = is_missing) -> tuple[Any, ...]:
     values = tuple(row.get(name) for row in rows)
     if not any(name in row for row in rows):
         raise CohegraphError(f"{file} has no column '{name}': its columns are {', '.join(map(str, rows[0]))}.")
-    missing = [number for number, value in enumerate(values, start=1) if is_missing(value)]
+    missing = [number for number, value in enumerate(values, start=1) if missing_in(value)]
     if missing:
         raise CohegraphError(
             f"{file}: {len(missing)} rows have no {name} (the first: row {missing[0]}): fill or remove them."
         )
+    return values
+
+
+def _texts(file: Path, values: tuple[Any, ...], name: str) -> tuple[str, ...]:
+    for number, value in enumerate(values, start=1):
+        if not isinstance(value, str):
+            kind = _KINDS.get(type(value), "a number")
+            raise CohegraphError(
+                f"{file}: the {name} of row {number} is {kind}, not a text: mend the row, or name another column."
+            )
     return values
 
 

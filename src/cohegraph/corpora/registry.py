@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import reprlib
+from collections.abc import Callable, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from cohegraph.corpora.asap import read_asap
 from cohegraph.corpora.corpus import Corpus
@@ -15,6 +17,9 @@ from cohegraph.corpora.hanna import read_hanna
 from cohegraph.corpora.own import read_own
 from cohegraph.corpora.toefl import read_toefl
 from cohegraph.errors import CohegraphError
+
+# The keyword by which a reader is told that only some sections are wanted.
+_SECTIONS = "sections"
 
 READERS: dict[str, Callable[..., Corpus]] = {
     "gcdc": read_gcdc,
@@ -26,14 +31,44 @@ READERS: dict[str, Callable[..., Corpus]] = {
 }
 
 
-def read_corpus(kind: str, place: Path, options: dict[str, Any] | None = None) -> Corpus:
-    """The corpus at a place; ``options`` are the keyword arguments of its reader."""
+def read_corpus(
+    kind: str, place: Path, options: dict[str, Any] | None = None, sections: Sequence[str] | None = None
+) -> Corpus:
+    """The corpus at a place, or some sections of it; ``options`` are the keyword arguments of its reader."""
     if kind not in READERS:
         raise CohegraphError(f"There is no reader for '{kind}': choose from {', '.join(READERS)}.")
     if not place.exists():
         raise CohegraphError(f"There is no file or folder {place}: say where the corpus is.")
-    known = list(signature(READERS[kind]).parameters)[1:]
-    for name in options or {}:
+    reader, given = READERS[kind], dict(options or {})
+    hints = get_type_hints(reader)
+    known = [name for name in list(signature(reader).parameters)[1:] if name != _SECTIONS]
+    for name, value in given.items():
         if name not in known:
             raise CohegraphError(f"The corpus '{kind}' has no option '{name}': it has {', '.join(known)}.")
-    return READERS[kind](place, **(options or {}))
+        if not _fits(value, hints[name]):
+            raise CohegraphError(
+                f"The option '{name}' of the corpus '{kind}' is {reprlib.repr(value)}: write {_in_words(hints[name])}."
+            )
+    if _SECTIONS in hints:
+        given[_SECTIONS] = sections
+    corpus = reader(place, **given)
+    return corpus if sections is None else corpus.only(sections)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether an option is of the type that its reader expects."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if get_origin(hint) is Literal:
+        return isinstance(value, str) and value in get_args(hint)
+    if get_origin(hint) is Sequence:
+        return isinstance(value, list | tuple) and all(isinstance(one, str | int | float) for one in value)
+    return isinstance(value, hint)
+
+
+def _in_words(hint: Any) -> str:
+    if get_origin(hint) in (Union, UnionType):
+        return _in_words(get_args(hint)[0])
+    if get_origin(hint) is Literal:
+        return " or ".join(f'"{one}"' for one in get_args(hint))
+    return {bool: "true or false", str: "a text in quotation marks"}.get(hint, "a list of words or numbers")

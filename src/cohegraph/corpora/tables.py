@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.labels import is_missing_label
 
 TABLE_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 # Texts of whole books are longer than the default of the csv module.
@@ -45,13 +46,13 @@ def read_graded(
     """The graded documents of a table. Rows without a label are an error, or left out if asked for."""
     wanted = [text_column, label_column, *([group_column] if group_column else [])]
     rows = _checked_rows(file, wanted)
-    unlabelled = [number for number, row in enumerate(rows, start=1) if is_missing(row[label_column])]
+    unlabelled = [number for number, row in enumerate(rows, start=1) if is_missing_label(row[label_column])]
     if unlabelled and not skip_unlabelled:
         raise CohegraphError(
             f"{file}: {len(unlabelled)} of {len(rows)} rows have no {label_column} ({_named(unlabelled)}): fill them "
             "in, or leave them out with --skip-unlabelled."
         )
-    rows = [row for row in rows if not is_missing(row[label_column])]
+    rows = [row for row in rows if not is_missing_label(row[label_column])]
     if not rows:
         raise CohegraphError(f"{file}: no row has a {label_column}.")
     groups = [str(row[group_column]) for row in rows] if group_column else None

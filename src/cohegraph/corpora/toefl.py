@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from cohegraph.corpora.corpus import Corpus, check_sizes, rows_with
+from cohegraph.corpora.corpus import Corpus, check_sizes, rows_with, text_of
 from cohegraph.corpora.tables import read_plain_text
 from cohegraph.errors import CohegraphError
 
@@ -44,7 +44,8 @@ def read_toefl(folder: Path, *, partial: bool = False) -> Corpus:
         if not file.is_file():
             missing.append(file.name)
             continue
-        documents.append((file.stem, read_plain_text(file), level, prompt))
+        text = text_of({"text": read_plain_text(file)}, file, "the essay")
+        documents.append((file.stem, text, level, prompt))
     if missing and not partial:
         raise CohegraphError(
             f"{len(missing)} essays of {index.name} are not in {texts} (the first: {missing[0]}): the download is not "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,11 @@ from cohegraph.graph.catalogue import Pattern, catalogue
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 SIGNIFICANT = 0.05
+WILSON = "The 95 % intervals are Wilson's, from the share of right decisions and the number of documents."
+PATTERN_NAMES = (
+    "A pattern is named after its sentences and links: 4:12.13.23 has four sentences, the first linked to the second "
+    "and to the third, the second to the third; 4:- has no links. With an o before it, the order of sentences counts."
+)
 TOP_PATTERNS = 2
 _FEWEST_DOCUMENTS = 3
 
@@ -39,6 +45,11 @@ class LengthBin:
     most: int
     documents: int
     accuracy: dict[str, tuple[float, float, float]]
+
+    @property
+    def title(self) -> str:
+        """What the bin is called."""
+        return f"{self.fewest}" if self.fewest == self.most else f"{self.fewest} to {self.most}"
 
 
 def level_shares(outcome: Outcome) -> dict[str, Floats]:
@@ -81,7 +92,10 @@ def level_distribution_table(outcome: Outcome) -> Table:
 
 
 def accuracy_by_length(outcome: Outcome, systems: tuple[str, ...]) -> list[LengthBin]:
-    """Accuracy in bins of equally many documents, from the shortest to the longest."""
+    """Accuracy in bins of about equally many documents, from the shortest to the longest, with Wilson's interval.
+
+    Documents of the same length are in the same bin.
+    """
     lengths, right = [], {system: list[Floats]() for system in systems}
     for section in outcome.corpus.section_names:
         features = outcome.finished.work.features["", section]
@@ -97,31 +111,42 @@ def accuracy_by_length(outcome: Outcome, systems: tuple[str, ...]) -> list[Lengt
     words = np.concatenate(lengths)
     shares = {system: np.concatenate(parts) for system, parts in right.items()}
     bins = []
-    for chosen in np.array_split(np.argsort(words, kind="stable"), outcome.experiment.analyses.length_bins):
-        if not len(chosen):
-            continue
-        found = {}
-        for system in systems:
-            mean, error = shares[system][chosen].mean(), 1.96 * shares[system][chosen].std() / np.sqrt(len(chosen))
-            found[system] = (float(mean), float(mean - error), float(mean + error))
+    wanted = outcome.experiment.analyses.length_bins
+    begins = np.sort(words)[[number * len(words) // wanted for number in range(1, wanted)]]
+    bin_of = np.searchsorted(np.unique(begins), words, side="right")
+    for number in np.unique(bin_of).tolist():
+        chosen = np.flatnonzero(bin_of == number)
+        found = {system: wilson(float(shares[system][chosen].mean()), len(chosen)) for system in systems}
         bins.append(LengthBin(int(words[chosen].min()), int(words[chosen].max()), len(chosen), found))
     return bins
+
+
+def wilson(share: float, number: int) -> tuple[float, float, float]:
+    """A share of so many documents with Wilson's 95 % interval, which never leaves 0 to 1."""
+    z2 = 1.96**2
+    middle = (share + z2 / (2 * number)) / (1 + z2 / number)
+    half = 1.96 / (1 + z2 / number) * math.sqrt(share * (1 - share) / number + z2 / (4 * number**2))
+    return share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
 def accuracy_by_length_table(outcome: Outcome) -> Table:
     """Every system's accuracy on short and long documents."""
     bins = accuracy_by_length(outcome, outcome.systems)
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (outcome.title(system), *(Number(100 * one.accuracy[system][0], decimals=1) for one in bins))
-        for system in outcome.systems
+        (outcome.title(system), *(_with_interval(*one.accuracy[system]) for one in bins)) for system in outcome.systems
     )
     counts: tuple[Cell, ...] = ("documents", *(Number(one.documents, decimals=0) for one in bins))
     return Table(
         "accuracy-by-length",
         f"Accuracy in % by length in words on {outcome.corpus.name}",
-        ("system", *(f"{one.fewest} to {one.most}" for one in bins)),
+        ("system", *(one.title for one in bins)),
         (counts, *rows),
+        (f"Mean over runs. {WILSON}",),
     )
+
+
+def _with_interval(share: float, low: float, high: float) -> Number:
+    return Number(100 * share, decimals=1, interval=(100 * low, 100 * high))
 
 
 def correlations(features: Features, classes: Ints, levels: int) -> list[list[Correlation]]:
@@ -188,6 +213,7 @@ def correlations_table(outcome: Outcome) -> Table:
         (
             "Share of the pattern among a document's subgraphs against whether it has the level; over all documents. "
             "p (Holm) is corrected for all patterns and levels of the section.",
+            PATTERN_NAMES,
         ),
     )
 
@@ -233,7 +259,9 @@ def structure_table(outcome: Outcome) -> Table:
             (
                 name,
                 *(
-                    Number(float(values.mean()), float(values.std()), 3) if len(values) else Number(float("nan"))
+                    Number(float(values.mean()), float(values.std()), 1 if name == "sentences" else 2)
+                    if len(values)
+                    else Number(float("nan"))
                     for values in by_level.values()
                 ),
                 f"{p:.3g}",
@@ -279,6 +307,7 @@ def pattern_frequency_table(outcome: Outcome) -> Table:
         f"Share of the 20 most frequent patterns in % by level on {outcome.corpus.name}",
         ("pattern", "kind", *outcome.corpus.levels),
         tuple(rows),
+        (PATTERN_NAMES,),
     )
 
 
@@ -296,14 +325,16 @@ def sensitivity_points(outcome: Outcome) -> dict[str, list[tuple[float, float, f
 
 def sensitivity_table(outcome: Outcome) -> Table:
     """The accuracy with other values of a setting."""
-    rows: list[tuple[Cell, ...]] = [
-        (setting, Number(value, decimals=2), Number(mean), f"{low:.1f} to {high:.1f}")
-        for setting, points in sensitivity_points(outcome).items()
-        for value, mean, low, high in points
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for setting, points in sensitivity_points(outcome).items():
+        decimals = max(len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value, *_ in points)
+        rows += [
+            (setting, Number(value, decimals=decimals), Number(mean), f"{low:.1f} to {high:.1f}")
+            for value, mean, low, high in points
+        ]
     return Table(
         "sensitivity",
-        f"Accuracy of the method in % on {outcome.corpus.name} with other settings, one changed at a time",
+        f"Accuracy of {outcome.title(outcome.method)} in % on {outcome.corpus.name} with one setting changed at a time",
         ("setting", "value", "accuracy", "95 % interval"),
         tuple(rows),
         (f"Seed {outcome.experiment.protocol.seeds[0]} only.",),

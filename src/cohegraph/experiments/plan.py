@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
+import math
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cohegraph.corpora.corpus import Corpus
 from cohegraph.corpora.registry import read_corpus
@@ -16,10 +16,19 @@ from cohegraph.corpora.tables import decoded
 from cohegraph.errors import CohegraphError
 from cohegraph.presets import preset
 from cohegraph.settings import Settings
-from cohegraph.systems.registry import SYSTEMS, system_named
+from cohegraph.systems.registry import USUAL, system_named
 
 _READY = Path(str(files("cohegraph"))) / "data" / "experiments"
-_SEED = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+def _each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values or len(set(values)) < len(values):
+        raise ValueError("name at least one, and each of them once")
+    return values
+
+
+_Names = Annotated[tuple[str, ...], AfterValidator(_each_once)]
+_Seeds = Annotated[tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], AfterValidator(_each_once)]
 # Values to try of each hyper-parameter; nothing is tried where it is empty.
 Search = dict[str, tuple[Any, ...]]
 
@@ -33,7 +42,7 @@ class CorpusPlan(_Group):
 
     kind: str
     path: Path | None = None
-    sections: tuple[str, ...] | None = Field(None, description="Only these sections, in this order.")
+    sections: _Names | None = Field(None, description="Only these sections, in this order.")
     options: dict[str, Any] = {}
 
     def read(self) -> Corpus:
@@ -42,8 +51,12 @@ class CorpusPlan(_Group):
             raise CohegraphError(
                 f"Say where the corpus '{self.kind}' is: --corpus PLACE, or path in the experiment file."
             )
-        corpus = read_corpus(self.kind, self.path, self.options)
-        return corpus if self.sections is None else corpus.only(self.sections)
+        return read_corpus(self.kind, self.path, self.options, self.sections)
+
+    @property
+    def partial(self) -> bool:
+        """Whether an incomplete corpus was asked for."""
+        return self.options.get("partial") is True
 
 
 class Protocol(_Group):
@@ -54,7 +67,7 @@ class Protocol(_Group):
     )
     folds: int = Field(5, ge=2, le=1000, description="Folds of a section.")
     repeats: int = Field(1, ge=1, le=1000, description="Times that documents are split anew.")
-    seeds: tuple[_SEED, ...] = Field((0,), min_length=1, description="Each fold is trained once with each seed.")
+    seeds: _Seeds = Field((0,), description="Each fold is trained once with each seed.")
     dev: float = Field(0.2, gt=0, lt=1, description="Share of the documents not in test that choose.")
     stratify: Literal["level", "group and level"] = Field("level", description="What folds have equal shares of.")
     grouped: bool = Field(False, description="A group is never on both sides of a fold.")
@@ -78,7 +91,7 @@ class Variant(_Group):
     name: str
     settings: dict[str, Any]
     systems: tuple[str, ...] = ("gcn",)
-    seeds: tuple[_SEED, ...] | None = Field(None, description="By default all of the protocol's.")
+    seeds: _Seeds | None = Field(None, description="By default all of the protocol's.")
     search: Search | None = Field(None, description="Values to try on dev, instead of each system's.")
     sensitivity: bool = Field(False, description="One point of a curve, rather than a row of a table.")
 
@@ -102,7 +115,7 @@ class Experiment(_Group):
     stack: str = "compact"
     settings: dict[str, Any] = {}
     section_presets: dict[str, str] = Field({}, description="Presets of single sections.")
-    systems: tuple[SystemPlan, ...] = tuple(SystemPlan(name=name) for name in SYSTEMS)
+    systems: tuple[SystemPlan, ...] = tuple(SystemPlan(name=name) for name in USUAL)
     named_variants: tuple[Variant, ...] = Field((), alias="variants")
     sensitivity: dict[str, tuple[Any, ...]] = Field({}, description="Settings to vary one at a time, with one seed.")
     analyses: Analyses = Analyses()
@@ -134,6 +147,11 @@ class Experiment(_Group):
             for name in variant.systems:
                 if name not in names:
                     raise ValueError(f"the variant '{variant.name}' names the system '{name}', which is not listed")
+        for setting, values in self.sensitivity.items():
+            if not values or not all(_is_number(value) for value in values):
+                raise ValueError(f"the values of '{setting}' to vary are not all numbers: put others into variants")
+            if len(set(values)) < len(values):
+                raise ValueError(f"the values of '{setting}' to vary have one of them twice")
         variants = [variant.name for variant in self.variants]
         if len(set(variants)) < len(variants) or "" in variants:
             raise ValueError("give every variant a name of its own")
@@ -165,6 +183,8 @@ def read_experiment(
         values = tomllib.loads(decoded(content, str(file)))
     except tomllib.TOMLDecodeError as error:
         raise CohegraphError(f"{file} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise CohegraphError(f"{file} is not an experiment: its values are nested too deeply.") from None
     for group, name in (("corpus", "path"), ("protocol", "folds_file")):
         inner = values.get(group)
         if isinstance(inner, dict) and isinstance(inner.get(name), str) and _READY not in file.parents:
@@ -182,8 +202,16 @@ def make_experiment(
         changes: Values to change, named with dots: ``{"protocol.folds": 3}``; ``only_systems`` keeps these systems.
         settings: Settings to change in all sections.
     """
-    values = copy.deepcopy(values)
-    only = (changes or {}).get("only_systems")
+    # Checked before anything is changed: what follows may rely on the types of all values.
+    plan = _validated(values | {"settings": _flattened(values.get("settings", {}))})
+    listed = [system.name for system in plan.systems]
+    for name in plan.analyses.compare if "compare" in plan.analyses.model_fields_set else ():
+        if name not in listed:
+            raise CohegraphError(
+                f"The experiment is not valid (analyses.compare): '{name}' is none of its systems: choose from "
+                f"{', '.join(listed)}."
+            )
+    values = plan.model_dump(by_alias=True, exclude_unset=True)
     for name, value in (changes or {}).items():
         if name == "only_systems":
             continue
@@ -192,24 +220,62 @@ def make_experiment(
         for step in path:
             group = group.setdefault(step, {})
         group[last] = value
-    values["settings"] = {**_flattened(values.get("settings", {})), **(settings or {})}
+    values["settings"] = {**plan.settings, **(settings or {})}
+    only = (changes or {}).get("only_systems")
     if only is not None:
-        listed = {plan["name"]: plan for plan in values.get("systems", ()) if isinstance(plan, dict)}
-        values["systems"] = [listed.get(name, {"name": name}) for name in only]
+        known = {system["name"]: system for system in values.get("systems", ())}
+        values["systems"] = [known.get(name, {"name": name}) for name in only]
         values["variants"] = [
-            variant | {"systems": kept}
-            for variant in values.get("variants", ())
-            if (kept := [name for name in variant.get("systems", ("gcn",)) if name in only])
+            variant.model_dump(exclude_unset=True) | {"systems": kept}
+            for variant in plan.named_variants
+            if (kept := [name for name in variant.systems if name in only])
         ]
-        if values.get("analyses", {}).get("compare", ("gcn", "dnn"))[0] not in only:
+        if plan.analyses.compare[0] not in only:
             values.pop("sensitivity", None)
+    return _validated(values)
+
+
+def _validated(values: dict[str, Any]) -> Experiment:
     try:
         return Experiment.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        what = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            what = f"there is no such key, choose from {', '.join(_keys_at(first['loc'][:-1]))}"
+        elif first["type"] == "missing" and isinstance(first["loc"][-1], int):
+            what = "the list is too short"
+        else:
+            what = _IN_WORDS.get(first["type"], first["msg"].removeprefix("Value error, "))
         raise CohegraphError(f"The experiment is not valid{f' ({place})' if place else ''}: {what}.") from None
+
+
+_IN_WORDS = {
+    "missing": "this key is missing",
+    "model_type": "this must be a table",
+    "dict_type": "this must be a table",
+    "tuple_type": "this must be a list",
+    "string_type": "this must be a text",
+    "path_type": "this must be a text",
+}
+
+
+def _keys_at(place: tuple[int | str, ...]) -> list[str]:
+    """The keys that a group of an experiment may have."""
+    group: type[BaseModel] = Experiment
+    for step in place:
+        field = next((f for name, f in group.model_fields.items() if step in (name, f.alias)), None)
+        if field is not None:
+            group = next(kind for kind in (field.annotation, *get_args(field.annotation)) if _is_group(kind))
+    return [field.alias or name for name, field in group.model_fields.items()]
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _flattened(settings: Any) -> dict[str, Any]:

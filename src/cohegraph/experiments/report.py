@@ -7,7 +7,8 @@ it reads in light and dark.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 from cohegraph.experiments.analyses import (
     SIGNIFICANT,
     TOP_PATTERNS,
+    WILSON,
     accuracy_by_length,
     analysis_tables,
     level_shares,
@@ -27,8 +29,15 @@ from cohegraph.experiments.analyses import (
     structure_by_level,
 )
 from cohegraph.experiments.outcome import Outcome
-from cohegraph.experiments.result_tables import costs, result_tables
-from cohegraph.experiments.table import Table
+from cohegraph.experiments.result_tables import (
+    UNORDERED,
+    comparisons,
+    folds_in_words,
+    interval_of,
+    result_tables,
+    timed_tables,
+)
+from cohegraph.experiments.table import Table, shown
 from cohegraph.features import Featurizer
 from cohegraph.files import write_atomically
 from cohegraph.graph.catalogue import Pattern
@@ -37,12 +46,15 @@ from cohegraph.plots.example import draw_example
 from cohegraph.plots.level_distribution import draw_level_distribution
 from cohegraph.plots.sensitivity import draw_sensitivity
 from cohegraph.plots.structure_by_level import draw_structure_by_level
-from cohegraph.plots.style import for_page, save
+from cohegraph.plots.style import for_page, save, without_control
 from cohegraph.plots.systems import draw_systems
 from cohegraph.plots.top_patterns import draw_top_patterns
 
 PAGE = "report.html"
 _MOST_ROWS_ON_PAGE = 60
+# Bytes: names of files may have 255 of them, with what stands before and behind this part.
+_LONGEST_FILE_NAME = 80
+_TAG = re.compile("<[^<>]+>")
 
 
 @dataclass(frozen=True)
@@ -57,8 +69,8 @@ class NamedFigure:
 def write_report(outcome: Outcome, folder: Path, *, device: str = "auto") -> Path:
     """Write tables, figures and the page into the folder of an experiment; the page's path is given back."""
     tables = [*result_tables(outcome), *analysis_tables(outcome)]
-    cost = costs(outcome)
-    _write_tables([*tables, cost], folder)
+    timed = list(timed_tables(outcome))
+    _write_tables([*tables, *timed], folder)
     place = folder / "figures"
     place.mkdir(exist_ok=True)
     drawn = [
@@ -66,7 +78,7 @@ def write_report(outcome: Outcome, folder: Path, *, device: str = "auto") -> Pat
         for one in figures(outcome, device)
     ]
     page = folder / PAGE
-    write_atomically(page, _page(outcome, tables, cost, drawn))
+    write_atomically(page, without_control(_page(outcome, tables, timed, drawn)))
     return page
 
 
@@ -81,26 +93,27 @@ def _write_tables(tables: list[Table], folder: Path) -> None:
 def figures(outcome: Outcome, device: str = "auto") -> Iterator[NamedFigure]:
     """All figures of an experiment."""
     corpus = outcome.corpus
+    method = outcome.title(outcome.method)
     yield NamedFigure(
         "systems",
         "Accuracy of every system with its 95 % interval over documents.",
-        lambda: draw_systems(_system_rows(outcome), outcome.title(outcome.method), "accuracy, %"),
+        lambda: draw_systems(_system_rows(outcome), method, "accuracy, %"),
     )
     shares = level_shares(outcome)
-    shown = {"true levels": shares[""].tolist()}
-    shown |= {outcome.title(name): shares[name].tolist() for name in (outcome.baseline, outcome.method)}
+    # The same order in all figures: the baseline, then the method.
+    compared = tuple(dict.fromkeys((outcome.baseline, outcome.method)))
+    bars = {"true levels": shares[""].tolist()} | {outcome.title(name): shares[name].tolist() for name in compared}
     yield NamedFigure(
         "level-distribution",
         "Predicted levels against the true ones.",
-        lambda: draw_level_distribution(corpus.levels, shown),
+        lambda: draw_level_distribution(corpus.levels, bars),
     )
-    compared = tuple(dict.fromkeys((outcome.method, outcome.baseline)))
     bins = accuracy_by_length(outcome, compared)
     yield NamedFigure(
         "accuracy-by-length",
-        "Accuracy against document length, in bins of equally many documents, with 95 % intervals.",
+        f"Accuracy against document length, in bins of about equally many documents. {WILSON}",
         lambda: draw_accuracy_by_length(
-            [f"{one.fewest}–{one.most}" for one in bins],
+            [one.title for one in bins],
             {outcome.title(name): [one.accuracy[name] for one in bins] for name in compared},
         ),
     )
@@ -109,15 +122,18 @@ def figures(outcome: Outcome, device: str = "auto") -> Iterator[NamedFigure]:
         "Structure of documents by level: boxes hold half of the documents, dots are means.",
         lambda: draw_structure_by_level(structure_by_level(outcome)),
     )
+    file_names = unique_file_names(corpus.section_names)
     for section in corpus.section_names:
         chosen = _top_patterns(outcome, section)
         if any(chosen.values()):
             single = len(corpus.section_names) == 1
             yield NamedFigure(
-                "top-patterns" if single else f"top-patterns-{_file_name(section)}",
-                f"The {TOP_PATTERNS} patterns that go most with each level"
+                "top-patterns" if single else f"top-patterns-{file_names[section]}",
+                f"The {TOP_PATTERNS} patterns with the highest correlation with each level"
                 + ("" if single else f" in {section}")
-                + ": r is Pearson's correlation, p is corrected for the number of tests (Holm).",
+                + ": r is Pearson's, p is corrected for the number of tests (Holm). Circles are sentences in reading "
+                "order, arrows are links, filled circles have none. Grey patterns (n.s.) could go with the level "
+                "by chance.",
                 lambda chosen=chosen: draw_top_patterns(chosen),  # type: ignore[misc]
             )
     if outcome.experiment.sensitivity:
@@ -125,8 +141,12 @@ def figures(outcome: Outcome, device: str = "auto") -> Iterator[NamedFigure]:
         curves = sensitivity_points(outcome)
         yield NamedFigure(
             "sensitivity",
-            "Accuracy of the method with one setting changed at a time; dotted: the value used elsewhere here.",
-            lambda: draw_sensitivity(curves, {name: float(settings[name]) for name in curves}),
+            f"Accuracy of {method} with one setting changed at a time, with its 95 % interval over documents; dotted: "
+            "the value used elsewhere here.",
+            # A setting that is off has no value to draw a line at.
+            lambda: draw_sensitivity(
+                curves, {name: float(settings[name]) for name in curves if settings[name] is not None}
+            ),
         )
     yield from _examples(outcome, device)
 
@@ -139,7 +159,7 @@ def _system_rows(outcome: Outcome) -> list[tuple[str, float, float, float]]:
     return rows
 
 
-def _top_patterns(outcome: Outcome, section: str) -> dict[str, list[tuple[Pattern, str]]]:
+def _top_patterns(outcome: Outcome, section: str) -> dict[str, list[tuple[Pattern, str, bool]]]:
     found = {}
     for level, correlated in section_correlations(outcome, section).items():
         top = [one for one in correlated[:TOP_PATTERNS] if one.r > 0]
@@ -147,6 +167,7 @@ def _top_patterns(outcome: Outcome, section: str) -> dict[str, list[tuple[Patter
             (
                 one.pattern,
                 f"r = {one.r:.2f}, p = {one.corrected_p:.2g}" + ("" if one.corrected_p < SIGNIFICANT else " (n.s.)"),
+                one.corrected_p < SIGNIFICANT,
             )
             for one in top
         ]
@@ -155,34 +176,60 @@ def _top_patterns(outcome: Outcome, section: str) -> dict[str, list[tuple[Patter
 
 def _examples(outcome: Outcome, device: str) -> Iterator[NamedFigure]:
     """Documents of each level that the method is surest of, and right about."""
-    corpus, wanted = outcome.corpus, outcome.experiment.analyses.examples
-    if not wanted:
+    corpus = outcome.corpus
+    chosen = _surest(outcome)
+    if not any(chosen.values()):
         return
-    section = corpus.section_names[0]
-    rows = corpus.rows_of(section)
-    runs = outcome.runs(outcome.method, section)
-    probabilities = runs.mean_probabilities()
-    featurizer = Featurizer(outcome.experiment.settings_of(section), device=device)
+    featurizer = Featurizer(outcome.experiment.settings_of(corpus.section_names[0]), device=device)
     window = featurizer.settings.subgraphs.window
-    for code, level in enumerate(corpus.levels):
-        candidates = [i for i in range(len(rows)) if runs.tested[i] and runs.gold[i] == code]
-        right = [i for i in candidates if probabilities[i].argmax() == code]
-        surest = sorted(right, key=lambda i: (-probabilities[i, code], i))
-        for number, i in enumerate(surest[:wanted], start=1):
-            (linked,) = featurizer.link([corpus.texts[rows[i]]], reach=window)
-            title = f"{corpus.ids[rows[i]]}: {level} (predicted with probability {probabilities[i, code]:.2f})"
+    file_names = unique_file_names(corpus.levels)
+    for level, documents in chosen.items():
+        for number, (row, probability) in enumerate(documents, start=1):
+            (linked,) = featurizer.link([corpus.texts[row]], reach=window)
+            title = f"{corpus.ids[row]}: {level} (predicted with probability {probability:.2f})"
             yield NamedFigure(
-                f"example-{_file_name(level)}-{number}",
-                f"A document of level {level}: boxes are nouns, filled ones make links; orange sentences have none.",
+                f"example-{file_names[level]}-{number}",
+                f"A document of level {level}, as written: boxes are nouns, filled ones make links; orange sentences "
+                "have none.",
                 lambda linked=linked, title=title: draw_example(linked, title),  # type: ignore[misc]
             )
 
 
-def _file_name(text: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in text.lower()).strip("-")
+def _surest(outcome: Outcome) -> dict[str, list[tuple[int, float]]]:
+    """For each level the documents of the first section to show, with the probability of the level."""
+    corpus, wanted = outcome.corpus, outcome.experiment.analyses.examples
+    if not wanted:
+        return {}
+    rows = corpus.rows_of(corpus.section_names[0])
+    runs = outcome.runs(outcome.method, corpus.section_names[0])
+    probabilities = runs.mean_probabilities()
+    found = {}
+    for code, level in enumerate(corpus.levels):
+        right = [
+            i for i in range(len(rows)) if runs.tested[i] and runs.gold[i] == code and probabilities[i].argmax() == code
+        ]
+        surest = sorted(right, key=lambda i: (-probabilities[i, code], i))[:wanted]
+        found[level] = [(int(rows[i]), float(probabilities[i, code])) for i in surest]
+    return found
 
 
-def _page(outcome: Outcome, tables: list[Table], cost: Table, drawn: list[dict[str, str]]) -> str:
+def unique_file_names(names: Iterable[str]) -> dict[str, str]:
+    """A short name for files of each name, all different on every file system."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        plain = "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
+        short = plain.encode("utf-8")[:_LONGEST_FILE_NAME].decode("utf-8", "ignore").strip("-") or "x"
+        number, chosen = 1, short
+        while chosen in taken:
+            number += 1
+            chosen = f"{short}-{number}"
+        taken.add(chosen)
+        found[name] = chosen
+    return found
+
+
+def _page(outcome: Outcome, tables: list[Table], timed: list[Table], drawn: list[dict[str, str]]) -> str:
     environment = Environment(
         loader=PackageLoader("cohegraph", "data/experiments"),
         autoescape=True,
@@ -191,29 +238,34 @@ def _page(outcome: Outcome, tables: list[Table], cost: Table, drawn: list[dict[s
         lstrip_blocks=True,
     )
     experiment = outcome.experiment
-    # With a single section these columns are in the table of all measures.
-    hidden = ("accuracy", "macro-f1", "qwk") if len(outcome.corpus.section_names) == 1 else ()
-    by_name = {table.name: table for table in tables if table.name not in hidden}
+    # With a single section these columns are in the table of all measures; the paper's own figures are not.
+    single = len(outcome.corpus.section_names) == 1
+    hidden = [table.name for table in tables if table.name in ("accuracy", "macro-f1", "qwk") and not table.muted]
+    by_name = {table.name: table for table in tables if not (single and table.name in hidden)}
+    by_name[_METHOD_PAIRS] = comparisons(outcome, all_pairs=False)
     about = dict(outcome.finished.about)
     settings = about.pop("settings")
     base: dict[str, dict[str, Any]] = settings[""]
     return environment.get_template("report.html.jinja").render(
         title=experiment.title or f"{outcome.corpus.name}: {len(outcome.systems)} systems",
         experiment=experiment,
+        scope=_scope(outcome),
         protocol=_protocol(outcome),
         headline=_headline(outcome),
         sections=[_on_page(by_name, drawn, *section) for section in _SECTIONS],
         examples=[_figure(one) for one in drawn if one["name"].startswith("example-")],
-        cost=_table(cost),
+        missing_examples=_missing_examples(outcome),
+        timed=[_table(table) for table in timed],
         settings={section: json.dumps(values, indent=1, ensure_ascii=False) for section, values in base.items()},
         about=json.dumps(about, indent=1, ensure_ascii=False),
     )
 
 
+_METHOD_PAIRS = "method-pairs"
 # Heading, tables, and the names that figures begin with.
 _SECTIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("Results", ("accuracy", "measures", "macro-f1", "qwk", "levels"), ("systems",)),
-    ("Which differences are real", ("comparisons", "ablation", "variants", "best-on-test"), ()),
+    ("Differences between systems", (_METHOD_PAIRS, "comparisons", "ablation", "variants", "best-on-test"), ()),
     ("What is predicted", ("level-distribution", "accuracy-by-length"), ("level-distribution", "accuracy-by-length")),
     (
         "Structure and levels",
@@ -249,22 +301,27 @@ def _figure(one: dict[str, str]) -> dict[str, Any]:
 
 def _own_names(svg: str, name: str) -> str:
     """Names inside a figure get the figure's name: on one page with others they must not be taken for theirs."""
-    for mark in ('id="', "url(#", 'href="#'):
-        svg = svg.replace(mark, f"{mark}{name}-")
-    return svg
+
+    def own(tag: re.Match[str]) -> str:
+        text = tag[0]
+        for mark in (' id="', "url(#", 'href="#'):
+            text = text.replace(mark, f"{mark}{name}-")
+        return text
+
+    return _TAG.sub(own, svg)
 
 
 def _table(table: Table) -> dict[str, Any]:
-    shown = Table(
+    kept = Table(
         table.name, table.title, table.columns, table.rows[:_MOST_ROWS_ON_PAGE], table.notes, table.muted, table.ruled
     )
-    left_out = len(table.rows) - len(shown.rows)
+    left_out = len(table.rows) - len(kept.rows)
     return {
         "title": table.title,
-        "html": Markup(shown.html()),
+        "html": Markup(kept.html()),
         "notes": table.notes,
         "more": f"{left_out} more rows are in tables/{table.name}.csv." if left_out else "",
-        "long": len(shown.rows) > 20,
+        "long": len(kept.rows) > 20 or table.name == "comparisons",
     }
 
 
@@ -278,17 +335,44 @@ def _headline(outcome: Outcome) -> list[str]:
     for other in outcome.systems:
         if other != outcome.method:
             found = outcome.comparison(outcome.method, other)
-            sure = "a difference that could be chance" if found.low <= 0 <= found.high else "a real difference"
+            zero = "includes" if found.low <= 0 <= found.high else "excludes"
             sentences.append(
-                f"Against {outcome.title(other)}: {100 * found.difference:+.1f} points "
-                f"({100 * found.low:+.1f} to {100 * found.high:+.1f}), {sure}."
+                f"Against {outcome.title(other)}: {shown(100 * found.difference, 1, signed=True)} points "
+                f"({interval_of(found)}); the interval {zero} 0."
             )
     return sentences
 
 
+def _scope(outcome: Outcome) -> list[str]:
+    """What a reader must know before any figure: which part of a corpus this is, and what is not known of it."""
+    corpus, plan = outcome.corpus, outcome.experiment.corpus
+    found = []
+    if plan.sections is not None:
+        found.append(f"Only a part of {corpus.name}: {', '.join(corpus.section_names)}.")
+    if plan.partial:
+        found.append(
+            f"An incomplete {corpus.name} was allowed (partial = true): these may not be figures of the whole."
+        )
+    if not corpus.ordered:
+        found.append(UNORDERED)
+    return found
+
+
+def _missing_examples(outcome: Outcome) -> list[str]:
+    """Why there are fewer examples than asked for."""
+    wanted, corpus = outcome.experiment.analyses.examples, outcome.corpus
+    where = "" if len(corpus.section_names) == 1 else f" of {corpus.section_names[0]}, whose documents these are,"
+    return [
+        f"Of level {level} there {'is' if len(found) == 1 else 'are'} {len(found) or 'none'}: "
+        f"{outcome.title(outcome.method)} is right about no {'other ' if found else ''}tested document{where} of this "
+        "level."
+        for level, found in _surest(outcome).items()
+        if len(found) < wanted
+    ]
+
+
 def _protocol(outcome: Outcome) -> str:
     protocol = outcome.experiment.protocol
-    folds = len(outcome.finished.work.folds)
     seeds = len(protocol.seeds)
     split = {
         "folds": "every document is tested in turn",
@@ -298,7 +382,7 @@ def _protocol(outcome: Outcome) -> str:
     refit = " The chosen system is then trained once more on training and dev documents." if protocol.refit else ""
     sections = len(outcome.corpus.section_names)
     return (
-        f"{len(outcome.corpus):,} documents in {_counted(sections, 'section')}, {_counted(folds, 'fold')} ({split}), "
+        f"{len(outcome.corpus):,} documents in {_counted(sections, 'section')}, {folds_in_words(outcome)} ({split}), "
         f"{_counted(seeds, 'seed')}. Hyper-parameters and epochs are chosen on dev documents inside each "
         f"fold; test documents are looked at once.{refit}"
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -13,13 +15,18 @@ from cohegraph.experiments.measures import Estimate
 from cohegraph.experiments.outcome import Outcome, percent
 from cohegraph.experiments.significance import Comparison
 from cohegraph.experiments.table import Cell, Number, Table, with_best
+from cohegraph.experiments.table import shown as shown_number
 
 _IN_PERCENT = ("accuracy", "macro-F1", "adjacent", "ECE")
+UNORDERED = (
+    "The order of these levels is not known, so that QWK and adjacent accuracy are left out: name the levels from "
+    "lowest to highest with --levels, or as levels among the corpus's options."
+)
 _ABLATION = ("gcn", "gcn-no-pmi", "gcn-no-edges")
 
 
 def result_tables(outcome: Outcome) -> Iterator[Table]:
-    """All tables of results but costs, which differ from run to run."""
+    """All tables of results but those with times, which differ from run to run."""
     yield statistics(outcome)
     for measure in ("accuracy", "macro-F1", *(("QWK",) if "QWK" in outcome.measures else ())):
         yield by_section(outcome, measure)
@@ -33,6 +40,12 @@ def result_tables(outcome: Outcome) -> Iterator[Table]:
     yield choices(outcome)
     if outcome.experiment.protocol.best_on_test:
         yield best_on_test(outcome)
+
+
+def timed_tables(outcome: Outcome) -> Iterator[Table]:
+    """The tables that differ from run to run."""
+    yield overview(outcome)
+    yield costs(outcome)
 
 
 def statistics(outcome: Outcome) -> Table:
@@ -73,7 +86,7 @@ def by_section(outcome: Outcome, measure: str) -> Table:
         system: [_number(outcome.estimates(system, measure)[section], scale, decimals) for section in shown]
         for system in outcome.systems
     }
-    best = [with_best([cells[system][column] for system in outcome.systems]) for column in range(len(shown))]
+    best = [_best(outcome, [cells[system][column] for system in outcome.systems]) for column in range(len(shown))]
     theirs = paper.rows_of(corpus.name, measure, sections)
     rows: list[tuple[Cell, ...]] = []
     muted, ruled = set(), set()
@@ -91,7 +104,9 @@ def by_section(outcome: Outcome, measure: str) -> Table:
                 rows.append(_paper_row(row, places, shown))
     names = tuple(measure if single else section or "average" for section in shown)
     unit = " in %" if scale == 100 else ""
-    notes = [f"Mean (std) over {_runs_in_words(outcome)}; the best of ours in bold."]
+    notes = [f"Mean (std) over {runs_in_words(outcome)}; {_bold(outcome, ' of ours')}."]
+    if not single:
+        notes.append("The std of an average is the mean of the sections' stds.")
     if theirs:
         notes.append("In italics: the paper's own figures (XLNet, GloVe 840B).")
     return Table(
@@ -111,9 +126,12 @@ def _paper_row(row: paper.PaperRow, places: dict[str, int], shown: tuple[str, ..
         place = places.get(section)
         if place is not None:
             cells.append(Number(row.means[place], row.stds[place] if row.stds else None))
+        elif section == "" and row.average is not None and len(places) == len(row.means):
+            cells.append(Number(row.average))
         else:
-            known = section == "" and row.average is not None and len(places) == len(row.means)
-            cells.append(Number(row.average if known and row.average is not None else float("nan")))
+            # Of some sections the paper gives no average, and it is comparable only if it has all of ours.
+            all_known = section == "" and len(places) == len(shown) - 1
+            cells.append(Number(float(np.mean([row.means[i] for i in places.values()])) if all_known else math.nan))
     return tuple(cells)
 
 
@@ -121,19 +139,20 @@ def all_measures(outcome: Outcome) -> Table:
     """Every measure of every system, averaged over sections, with the interval of the accuracy."""
     names = [name for name in outcome.measures if not name.startswith("accuracy on ")]
     columns = {
-        name: with_best(
+        name: _best(
+            outcome,
             [
                 _number(outcome.overall(system, name), *((100.0, 2) if name in _IN_PERCENT else (1.0, 3)))
                 for system in outcome.systems
-            ]
+            ],
         )
         for name in names
     }
     if "ECE" in columns:
-        # The lowest is the best.
         plain = [Number(cell.value, None, cell.decimals) for cell in columns["ECE"]]
-        lowest = min(cell.value for cell in plain)
-        columns["ECE"] = [Number(cell.value, None, cell.decimals, cell.value == lowest) for cell in plain]
+        columns["ECE"] = _best(outcome, plain, lowest=True)
+    averaged = ", within sections and then averaged" if len(outcome.corpus.section_names) > 1 else ""
+    adjacent = "adjacent accuracy and " if "adjacent" in names else ""
     rows = []
     for number, system in enumerate(outcome.systems):
         found = outcome.overall(system)
@@ -146,9 +165,10 @@ def all_measures(outcome: Outcome) -> Table:
         ("system", names[0], "95 % interval", *names[1:]),
         tuple(rows),
         (
-            f"Mean (std) over {_runs_in_words(outcome)}, within sections and then averaged. Accuracy, macro-F1, "
-            "adjacent accuracy and ECE (expected calibration error, the lower the better) in %. The interval of the "
-            "accuracy is a bootstrap over documents.",
+            f"Mean (std) over {runs_in_words(outcome)}{averaged}. Accuracy, macro-F1{', ' if adjacent else ' and '}"
+            f"{adjacent}ECE (expected calibration error, the lower the better) in %. The interval of the accuracy is a "
+            f"bootstrap over documents; {_bold(outcome)}.",
+            *(() if outcome.corpus.ordered else (UNORDERED,)),
         ),
     )
 
@@ -157,7 +177,8 @@ def levels(outcome: Outcome) -> Table:
     """Accuracy on the documents of each level."""
     names = [name for name in outcome.measures if name.startswith("accuracy on ")]
     columns = [
-        with_best([_number(outcome.overall(system, name), 100.0, 2) for system in outcome.systems]) for name in names
+        _best(outcome, [_number(outcome.overall(system, name), 100.0, 2) for system in outcome.systems])
+        for name in names
     ]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (outcome.title(system), *(column[number] for column in columns))
@@ -168,22 +189,23 @@ def levels(outcome: Outcome) -> Table:
         f"Accuracy by level in % on {outcome.corpus.name}",
         ("system", *(name.removeprefix("accuracy on ") for name in names)),
         rows,
-        (f"Mean (std) over {_runs_in_words(outcome)}.",),
+        (f"Mean (std) over {runs_in_words(outcome)}; {_bold(outcome)}.",),
     )
 
 
-def comparisons(outcome: Outcome) -> Table:
-    """Every two systems against each other, the method's pairs first."""
+def comparisons(outcome: Outcome, *, all_pairs: bool = True) -> Table:
+    """Every two systems against each other, the method's pairs first; or its pairs alone."""
     others = [system for system in outcome.systems if system != outcome.method]
     pairs = [(outcome.method, other) for other in others] if outcome.method in outcome.systems else []
-    pairs += list(combinations(reversed(others), 2))
+    pairs += list(combinations(reversed(others), 2)) if all_pairs else []
     rows = tuple(
         (outcome.title(first), outcome.title(second), *comparison_cells(outcome.comparison(first, second)))
         for first, second in pairs
     )
     return Table(
-        "comparisons",
-        f"Systems against each other on {outcome.corpus.name}",
+        "comparisons" if all_pairs else "method-pairs",
+        f"{'All pairs of systems' if all_pairs else outcome.title(outcome.method) + ' against the others'} on "
+        f"{outcome.corpus.name}",
         ("system", "against", *COMPARISON_COLUMNS),
         rows,
         (
@@ -194,19 +216,25 @@ def comparisons(outcome: Outcome) -> Table:
     )
 
 
+_SMALLEST_P = 0.0001
 COMPARISON_COLUMNS = ("difference", "95 % interval", "p (bootstrap)", "only first", "only second", "p (McNemar)")
 
 
 def comparison_cells(found: Comparison) -> tuple[Cell, ...]:
     """A comparison as cells under COMPARISON_COLUMNS."""
     return (
-        Number(100 * found.difference),
-        f"{100 * found.low:+.1f} to {100 * found.high:+.1f}",
+        Number(100 * found.difference, signed=True),
+        interval_of(found),
         Number(found.p_bootstrap, decimals=4),
         Number(found.only_first, decimals=0),
         Number(found.only_second, decimals=0),
-        Number(found.p_mcnemar, decimals=4),
+        Number(found.p_mcnemar, decimals=4) if found.p_mcnemar >= _SMALLEST_P else f"<{_SMALLEST_P}",
     )
+
+
+def interval_of(found: Comparison) -> str:
+    """The interval of a difference, in points."""
+    return " to ".join(shown_number(100 * end, 1, signed=True) for end in (found.low, found.high))
 
 
 def ablation(outcome: Outcome) -> Table:
@@ -232,7 +260,10 @@ def ablation(outcome: Outcome) -> Table:
         f"Accuracy in % on {outcome.corpus.name} without edges between patterns, and without any",
         tuple(columns),
         tuple(rows),
-        ("Without any edges the method has the form of the DNN baseline: the difference is what edges are worth.",),
+        (
+            "Without any edges the method is the DNN with the method's own inputs, surface figures among them where "
+            "document nodes carry these: the difference to it is what edges are worth.",
+        ),
     )
 
 
@@ -249,14 +280,13 @@ def variants(outcome: Outcome) -> Table:
         for variant in first:
             if system in variant.systems:
                 found = outcome.comparison(system, system, (variant.name, ""))
-                interval = f"{100 * found.low:+.1f} to {100 * found.high:+.1f}"
                 rows.append(
                     (
                         outcome.title(system),
                         variant.name,
                         _number(outcome.overall(system, "accuracy", variant.name), 100.0, 2),
-                        Number(100 * found.difference),
-                        interval,
+                        Number(100 * found.difference, signed=True),
+                        interval_of(found),
                     )
                 )
     return Table(
@@ -272,6 +302,7 @@ def variants(outcome: Outcome) -> Table:
 def choices(outcome: Outcome) -> Table:
     """Which hyper-parameters were chosen on dev, how often."""
     rows: list[tuple[Cell, ...]] = []
+    hardly: list[str] = []
     for system in outcome.systems:
         results = [r for r in outcome.finished.results if r.system == system and r.variant == ""]
         names = dict.fromkeys(name for result in results for name in result.chosen)
@@ -279,6 +310,8 @@ def choices(outcome: Outcome) -> Table:
             values = [result.chosen[name] for result in results]
             if name.endswith("epochs"):
                 low, middle, high = np.percentile(values, (25, 50, 75))
+                if sum(value <= 1 for value in values) > len(values) / 2:
+                    hardly.append(outcome.title(system))
                 shown = f"median {middle:.0f} (half of them from {low:.0f} to {high:.0f})"
             else:
                 counted = sorted(Counter(map(str, values)).items(), key=lambda item: (-item[1], item[0]))
@@ -289,6 +322,11 @@ def choices(outcome: Outcome) -> Table:
         f"What was chosen on dev documents of {outcome.corpus.name}",
         ("system", "hyper-parameter", "chosen"),
         tuple(rows) or (("–", "–", "nothing was searched"),),
+        tuple(
+            f"{title} has hardly trained: in most folds the first epoch was the best on dev documents, which more of "
+            "them, another learning rate or choosing by loss may change."
+            for title in hardly
+        ),
     )
 
 
@@ -309,23 +347,76 @@ def best_on_test(outcome: Outcome) -> Table:
     )
 
 
+def overview(outcome: Outcome) -> Table:
+    """What each system reaches and what it costs, in one row."""
+    accuracies = _best(outcome, [Number(*percent(outcome.overall(system)), 2) for system in outcome.systems])
+    rows = []
+    for system, accuracy in zip(outcome.systems, accuracies, strict=True):
+        found = outcome.overall(system)
+        cost = _cost(outcome, system)
+        rows.append(
+            (
+                outcome.title(system),
+                accuracy,
+                f"{100 * found.low:.1f} to {100 * found.high:.1f}",
+                Number(cost.parameters, decimals=0),
+                Number(cost.seconds, decimals=1),
+                Number(1e3 * cost.seconds_a_document, decimals=2),
+            )
+        )
+    return Table(
+        "overview",
+        f"Every system on {outcome.corpus.name}: what it reaches, and what it costs",
+        ("system", "accuracy", "95 % interval", "parameters", "s to train", "ms a document"),
+        tuple(rows),
+        (
+            f"Accuracy in %, mean (std) over {runs_in_words(outcome)}, its interval a bootstrap over documents; "
+            f"{_bold(outcome)}. Time of a fold's search and training, and of scoring one document, features ready, on "
+            "one thread; times differ from run to run.",
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Means over runs, but the sum of all seconds and the most memory; NaN where nothing was noted."""
+
+    parameters: float
+    seconds: float
+    all_seconds: float
+    seconds_a_document: float
+    megabytes: float
+
+
+def _cost(outcome: Outcome, system: str) -> _Cost:
+    results = [r for r in outcome.finished.results if r.system == system and r.variant == ""]
+    found = [c for c in outcome.finished.costs if c.system == system and c.variant == ""]
+    parameters = float(np.mean([result.parameters for result in results]))
+    if not found:
+        return _Cost(parameters, *(float("nan"),) * 4)
+    seconds = [cost.seconds for cost in found]
+    return _Cost(
+        parameters,
+        float(np.mean(seconds)),
+        float(np.sum(seconds)),
+        float(np.mean([cost.seconds_a_document for cost in found])),
+        float(np.max([cost.megabytes for cost in found])),
+    )
+
+
 def costs(outcome: Outcome) -> Table:
     """Parameters, time and memory of each system."""
     rows = []
     for system in outcome.systems:
-        results = [r for r in outcome.finished.results if r.system == system and r.variant == ""]
-        found = [c for c in outcome.finished.costs if c.system == system and c.variant == ""]
-        seconds = [cost.seconds for cost in found]
+        cost = _cost(outcome, system)
         rows.append(
             (
                 outcome.title(system),
-                Number(float(np.mean([result.parameters for result in results])), decimals=0),
-                Number(float(np.mean(seconds)) if seconds else float("nan"), decimals=2),
-                Number(float(np.sum(seconds)) if seconds else float("nan"), decimals=0),
-                Number(
-                    1e6 * float(np.mean([c.seconds_a_document for c in found])) if found else float("nan"), decimals=1
-                ),
-                Number(float(np.max([c.megabytes for c in found])) if found else float("nan"), decimals=0),
+                Number(cost.parameters, decimals=0),
+                Number(cost.seconds, decimals=2),
+                Number(cost.all_seconds, decimals=0),
+                Number(1e6 * cost.seconds_a_document, decimals=1),
+                Number(cost.megabytes, decimals=0),
             )
         )
     return Table(
@@ -346,12 +437,24 @@ def _number(found: Estimate, scale: float, decimals: int) -> Number:
     return Number(found.mean, found.std, decimals)
 
 
-def _runs_in_words(outcome: Outcome) -> str:
-    protocol = outcome.experiment.protocol
-    folds = len([fold for fold in outcome.finished.work.folds if fold.section == outcome.corpus.section_names[0]])
-    seeds = len(protocol.seeds)
-    return (
-        f"{folds} folds"
-        + (f" × {seeds} seeds" if seeds > 1 else "")
-        + (" of each section" if len(outcome.corpus.section_names) > 1 else "")
-    )
+def _best(outcome: Outcome, cells: list[Number], *, lowest: bool = False) -> list[Number]:
+    """The best marked; never the majority, which is right about some things by saying nothing."""
+    return with_best(cells, [system != "majority" for system in outcome.systems], lowest=lowest)
+
+
+def _bold(outcome: Outcome, which: str = "") -> str:
+    return f"the best{which} in bold" + (" (never the majority)" if "majority" in outcome.systems else "")
+
+
+def folds_in_words(outcome: Outcome) -> str:
+    """How many folds there are, as in "5 folds of each section"."""
+    folds = Counter(fold.section for fold in outcome.finished.work.folds)
+    fewest, most = min(folds.values()), max(folds.values())
+    number = f"{most} fold{'' if most == 1 else 's'}" if fewest == most else f"{fewest} to {most} folds"
+    return number + (" of each section" if len(outcome.corpus.section_names) > 1 else "")
+
+
+def runs_in_words(outcome: Outcome) -> str:
+    """What means and stds are taken over."""
+    seeds = len(outcome.experiment.protocol.seeds)
+    return folds_in_words(outcome) + (f" × {seeds} seeds" if seeds > 1 else "")

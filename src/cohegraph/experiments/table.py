@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 
 _LATEX = {
@@ -14,25 +15,45 @@ _LATEX = {
     "≥": r"$\geq$", "≤": r"$\leq$", "<": r"$<$", ">": r"$>$", "→": r"$\rightarrow$",
 }  # fmt: skip
 _NONE = "–"
+# A longer table does not fit on one page of paper.
+_ROWS_OF_A_PAGE = 40
+# A wider table gets smaller letters on a screen.
+_COLUMNS_OF_A_PAGE = 8
 
 
 @dataclass(frozen=True)
 class Number:
-    """A figure with, where there is one, its std beside it; shown with so many decimals."""
+    """A figure with, where there is one, its std or its interval beside it; shown with so many decimals.
+
+    A ``signed`` one is a difference: it has a plus where it is above 0.
+    """
 
     value: float
     std: float | None = None
     decimals: int = 2
     best: bool = False
+    signed: bool = False
+    interval: tuple[float, float] | None = None
 
     def __str__(self) -> str:
-        return _NONE if math.isnan(self.value) else f"{self.value:.{self.decimals}f}"
+        return _NONE if math.isnan(self.value) else shown(self.value, self.decimals, signed=self.signed)
 
     @property
     def spread(self) -> str:
-        """The std as shown, or nothing."""
-        known = self.std is not None and not math.isnan(self.value)
-        return f"{self.std:.{self.decimals}f}" if known else ""
+        """The std or the interval as shown, or nothing."""
+        if math.isnan(self.value):
+            return ""
+        if self.interval is not None:
+            return " to ".join(shown(end, self.decimals) for end in self.interval)
+        return "" if self.std is None else shown(self.std, self.decimals)
+
+
+def shown(value: float, decimals: int, *, signed: bool = False) -> str:
+    """A number as people read it: never a minus before nothing, and a plus only before something."""
+    text = f"{value:.{decimals}f}"
+    if float(text) == 0:
+        return text.removeprefix("-")
+    return f"+{text}" if signed and value > 0 else text
 
 
 Cell = Number | str
@@ -59,11 +80,11 @@ class Table:
         return "\n".join([*lines, *("\n" + note for note in self.notes), ""])
 
     def csv(self) -> str:
-        """Bare figures; a column with std has a second one for it."""
-        spread = [any(_has_std(row[i]) for row in self.rows) for i in self._numbers()]
+        """Bare figures; a column with std or intervals has a second one for them."""
+        spread = [self._spread(i) for i in self._numbers()]
         header: list[str] = []
         for i, name in enumerate(self.columns):
-            header += [name, f"{name} std"] if spread[i] else [name]
+            header += [name, f"{name} {spread[i]}"] if spread[i] else [name]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(header)
@@ -81,22 +102,35 @@ class Table:
     def latex(self) -> str:
         """A table with booktabs, the std small and low as in the paper."""
         alignment = "".join("l" if self._is_text(i) else "r" for i in self._numbers())
-        lines = [
-            r"\begin{table}[t]",
-            r"\centering",
-            rf"\begin{{tabular}}{{{alignment}}}",
-            r"\toprule",
-            " & ".join(map(_tex, self.columns)) + r" \\",
-            r"\midrule",
-        ]
+        head = [r"\toprule", " & ".join(map(_tex, self.columns)) + r" \\", r"\midrule"]
+        caption = rf"\caption{{{_tex(' '.join([self.title.rstrip('.') + '.', *self.notes]))}}}"
+        label = rf"\label{{tab:{self.name}}}"
+        if len(self.rows) > _ROWS_OF_A_PAGE:
+            begin = [
+                "% needs the package longtable",
+                rf"\begin{{longtable}}{{{alignment}}}",
+                caption + label + r" \\",
+                *head,
+                r"\endfirsthead",
+                *head,
+                r"\endhead",
+                r"\bottomrule",
+                r"\endfoot",
+            ]
+            end = [r"\end{longtable}"]
+        else:
+            begin = [r"\begin{table}[t]", r"\centering", rf"\begin{{tabular}}{{{alignment}}}", *head]
+            end = [r"\bottomrule", r"\end{tabular}", caption, label, r"\end{table}"]
+        return "\n".join([*begin, *self._latex_rows(), *end, ""])
+
+    def _latex_rows(self) -> list[str]:
+        lines = []
         for number, row in enumerate(self.rows):
             if number in self.ruled and number:
                 lines.append(r"\midrule")
             cells = [_tex_cell(cell) for cell in row]
             lines.append(" & ".join(rf"\textit{{{c}}}" if number in self.muted and c else c for c in cells) + r" \\")
-        caption = _tex(" ".join([self.title.rstrip(".") + ".", *self.notes]))
-        lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", rf"\label{{tab:{self.name}}}"]
-        return "\n".join([*lines, r"\end{table}", ""])
+        return lines
 
     def html(self) -> str:
         """A table element."""
@@ -106,7 +140,8 @@ class Table:
             kinds = [kind for kind, rows in (("muted", self.muted), ("ruled", self.ruled)) if number in rows]
             cells = "".join(f"<td{_side(self._is_text(i))}>{_html(cell)}</td>" for i, cell in enumerate(row))
             body.append(f'<tr class="{" ".join(kinds)}">{cells}</tr>' if kinds else f"<tr>{cells}</tr>")
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        wide = ' class="wide"' if len(self.columns) > _COLUMNS_OF_A_PAGE else ""
+        return f"<table{wide}><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
     def texts(self) -> list[list[str]]:
         """Every cell as it is read, the std behind its figure."""
@@ -118,19 +153,25 @@ class Table:
     def _is_text(self, column: int) -> bool:
         return not any(isinstance(row[column], Number) for row in self.rows)
 
+    def _spread(self, column: int) -> str:
+        """What stands beside the figures of a column: nothing, their std or their interval."""
+        cells = [row[column] for row in self.rows]
+        if any(isinstance(cell, Number) and cell.interval is not None for cell in cells):
+            return "95 % interval"
+        return "std" if any(isinstance(cell, Number) and cell.std is not None for cell in cells) else ""
+
     def _md_rules(self) -> list[str]:
         return ["---" if self._is_text(i) else "---:" for i in self._numbers()]
 
 
-def with_best(cells: list[Number]) -> list[Number]:
-    """The same figures with the highest marked."""
-    known = [cell.value for cell in cells if not math.isnan(cell.value)]
-    top = max(known, default=math.nan)
-    return [Number(cell.value, cell.std, cell.decimals, cell.value == top) for cell in cells]
-
-
-def _has_std(cell: Cell) -> bool:
-    return isinstance(cell, Number) and cell.std is not None
+def with_best(cells: list[Number], allowed: Sequence[bool] | None = None, *, lowest: bool = False) -> list[Number]:
+    """The same figures with the highest (or ``lowest``) of those allowed marked, and all that look the same."""
+    may = [True] * len(cells) if allowed is None else allowed
+    known = [cell for cell, ok in zip(cells, may, strict=True) if ok and not math.isnan(cell.value)]
+    if not known:
+        return cells
+    top = str((min if lowest else max)(known, key=lambda cell: cell.value))
+    return [replace(cell, best=ok and str(cell) == top) for cell, ok in zip(cells, may, strict=True)]
 
 
 def _md_row(cells: tuple[str, ...] | list[str]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,12 +13,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from cohegraph.features import LinkedDocument
-from cohegraph.plots.style import BASELINE, INK, METHOD, TRUE, axes, figure
+from cohegraph.plots.style import BASELINE, INK, METHOD, TRUE, axes, figure, shortened
 
 _COLUMNS = 92
 _MOST_LINES = 44
 _LETTER, _LINE = 0.075, 0.19  # inches of a letter and of a line in the fixed-width fount
-_GRAPH = 1.5  # inches for the graph beside the text
+_NUMBER = 0.32  # inches from a sentence's circle to its text, with its number between
+_NEAREST, _FARTHER = 0.13, 0.075  # inches that an arc to the next sentence stands out, and more for each farther one
+_LONGEST_TITLE = 110
 _SIZE = 8.98  # a letter is then as wide as _LETTER
 
 
@@ -38,7 +42,11 @@ def draw_example(linked: LinkedDocument, title: str) -> Figure:
         lines = [line for line in lines[:_MOST_LINES] if line.sentence < last] or lines[:_MOST_LINES]
         title += f" (its first {lines[-1].sentence + 1} sentences of {len(linked.document.sentences)})"
     height = _LINE * (len(lines) + 2.2)
-    width = _GRAPH + _LETTER * (_COLUMNS + 2)
+    seen = set(_seen(lines))
+    nodes = {node: sentence for node, sentence in enumerate(linked.kept) if sentence in seen}
+    spans = [target - source for source, target in _pairs(linked) if source in nodes and target in nodes]
+    left = _LETTER + _stands_out(max(spans, default=0)) + 0.06 + _NUMBER
+    width = left + _LETTER * (_COLUMNS + 2)
     with figure(width, height) as drawing:
         plot = axes(drawing)
         drawing.set_layout_engine("none")
@@ -46,12 +54,12 @@ def draw_example(linked: LinkedDocument, title: str) -> Figure:
         plot.set_xlim(0, width)
         plot.set_ylim(height, 0)
         plot.set_axis_off()
-        plot.text(_LETTER, _LINE * 0.9, title, fontsize=10, fontweight="bold", va="center")
+        plot.text(_LETTER, _LINE * 0.9, shortened(title, _LONGEST_TITLE), fontsize=10, fontweight="bold", va="center")
         rows = {sentence: [i for i, line in enumerate(lines) if line.sentence == sentence] for sentence in _seen(lines)}
-        _draw_nouns(plot, linked, lines)
+        _draw_nouns(plot, linked, lines, left)
         for number, line in enumerate(lines):
-            plot.text(_GRAPH, _y(number), line.text, family="DejaVu Sans Mono", fontsize=_SIZE, va="center")
-        _draw_graph(plot, linked, {sentence: _y(found[0]) for sentence, found in rows.items()})
+            plot.text(left, _y(number), line.text, family="DejaVu Sans Mono", fontsize=_SIZE, va="center")
+        _draw_graph(plot, linked, {sentence: _y(found[0]) for sentence, found in rows.items()}, left)
     return drawing
 
 
@@ -75,8 +83,30 @@ def _lines(linked: LinkedDocument) -> Iterator[_Line]:
             place = start + len(piece)
 
 
-def _draw_nouns(plot: Axes, linked: LinkedDocument, lines: list[_Line]) -> None:
-    used = {int(noun) for column in (linked.graph.source_noun, linked.graph.target_noun) for noun in column}
+def _linking(linked: LinkedDocument) -> set[int]:
+    """The nouns that make links: those that the graph names, and the same nouns again in linked sentences.
+
+    The graph names one pair of nouns a link; a reader expects a repeated noun to be marked every time.
+    """
+    graph = linked.graph
+    used = {int(noun) for column in (graph.source_noun, graph.target_noun) for noun in column}
+    starts = [linked.document.sentences[sentence].start for sentence in linked.kept]
+    node_of = [bisect_right(starts, noun.start) - 1 for noun in linked.nouns]
+    word_of = [noun.text.casefold() for noun in linked.nouns]
+    words: dict[int, set[str]] = defaultdict(set)
+    for node, word in zip(node_of, word_of, strict=True):
+        words[node].add(word)
+    linking: dict[int, set[str]] = defaultdict(set)
+    for noun in used:
+        linking[node_of[noun]].add(word_of[noun])
+    for source, target in _pairs(linked):
+        for node in (source, target):
+            linking[node] |= words[source] & words[target]
+    return {i for i, (node, word) in enumerate(zip(node_of, word_of, strict=True)) if word in linking[node]}
+
+
+def _draw_nouns(plot: Axes, linked: LinkedDocument, lines: list[_Line], left: float) -> None:
+    used = _linking(linked)
     for index, noun in enumerate(linked.nouns):
         for number, line in enumerate(lines):
             inside = noun.start - line.start
@@ -85,7 +115,7 @@ def _draw_nouns(plot: Axes, linked: LinkedDocument, lines: list[_Line]) -> None:
                 colour = METHOD if index in used else TRUE
                 plot.add_patch(
                     FancyBboxPatch(
-                        (_GRAPH + inside * _LETTER, _y(number) - _LINE * 0.42),
+                        (left + inside * _LETTER, _y(number) - _LINE * 0.42),
                         long * _LETTER,
                         _LINE * 0.84,
                         boxstyle="round,pad=0.01,rounding_size=0.03",
@@ -96,15 +126,20 @@ def _draw_nouns(plot: Axes, linked: LinkedDocument, lines: list[_Line]) -> None:
                 )
 
 
-def _draw_graph(plot: Axes, linked: LinkedDocument, place: dict[int, float]) -> None:
-    x = _GRAPH - 0.24
+def _stands_out(span: int) -> float:
+    """How far the arc of a link over so many sentences stands out to the left."""
+    return _NEAREST + _FARTHER * max(0, span - 1)
+
+
+def _draw_graph(plot: Axes, linked: LinkedDocument, place: dict[int, float], left: float) -> None:
+    x = left - _NUMBER
     nodes = {node: sentence for node, sentence in enumerate(linked.kept) if sentence in place}
     linked_nodes = set()
-    farthest = max((int(t - s) for s, t in _pairs(linked)), default=1)
     for source, target in _pairs(linked):
         if source in nodes and target in nodes:
             linked_nodes |= {source, target}
-            bend = 0.18 + 0.42 * (target - source) / farthest
+            # An arc of this kind stands out by half its bend times the distance.
+            bend = 2 * _stands_out(target - source) / (place[nodes[target]] - place[nodes[source]])
             plot.add_patch(
                 FancyArrowPatch(
                     (x, place[nodes[source]]),
@@ -122,7 +157,7 @@ def _draw_graph(plot: Axes, linked: LinkedDocument, place: dict[int, float]) -> 
     for sentence, y in place.items():
         lonely = sentence not in {nodes[node] for node in linked_nodes}
         plot.add_patch(Circle((x, y), 0.05, facecolor=BASELINE if lonely else INK, edgecolor=INK, linewidth=0.8))
-        plot.text(x + 0.12, y, str(sentence + 1), fontsize=6.5, va="center", ha="center")
+        plot.text(left - 0.07, y, str(sentence + 1), fontsize=6.5, va="center", ha="right")
 
 
 def _pairs(linked: LinkedDocument) -> list[tuple[int, int]]:

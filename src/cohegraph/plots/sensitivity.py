@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from cohegraph.plots.style import METHOD, TRUE, figure
+from cohegraph.plots.style import METHOD, TRUE, WIDTH, figure
 
 _NAMES = {"links.delta": "δ", "subgraphs.k": "k", "subgraphs.window": "w"}
 
@@ -16,7 +16,7 @@ def draw_sensitivity(
     curves: Mapping[str, Sequence[tuple[float, float, float, float]]], chosen: Mapping[str, float]
 ) -> Figure:
     """A curve a setting: value, accuracy, low and high; a line at the value that the experiment uses."""
-    with figure(3.0 * max(1, len(curves)), 2.7) as drawing:
+    with figure(max(WIDTH, 2.8 * len(curves)), 2.9) as drawing:
         first = None
         for number, (setting, points) in enumerate(curves.items(), start=1):
             plot = drawing.add_subplot(1, len(curves), number, sharey=first)

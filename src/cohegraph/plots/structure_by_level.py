@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from cohegraph.plots.style import INK, METHOD, figure
+from cohegraph.plots.style import INK, METHOD, WIDTH, figure, shortened
 
 
 def draw_structure_by_level(figures: Mapping[str, Mapping[str, npt.NDArray[np.float64]]]) -> Figure:
     """A box plot of the documents of every level for each figure."""
-    with figure(2.3 * len(figures), 2.8) as drawing:
+    with figure(max(WIDTH, 2.1 * len(figures)), 2.9) as drawing:
         for number, (name, by_level) in enumerate(figures.items(), start=1):
             plot = drawing.add_subplot(1, len(figures), number)
             shown = {level: values for level, values in by_level.items() if len(values)}
             plot.boxplot(
                 list(shown.values()),
-                tick_labels=list(shown),
+                tick_labels=[shortened(level, max(4, 22 // len(shown))) for level in shown],
                 showfliers=False,
                 showmeans=True,
                 widths=0.55,

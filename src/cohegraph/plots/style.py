@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,9 @@ INK = "#1b1f24"
 METHOD, BASELINE, TRUE = "#2f81c7", "#e08a1e", "#8a93a0"
 PALETTE = (METHOD, BASELINE, "#3fa66b", "#c2569b", "#7d6bd6", TRUE)
 _DOTS_AN_INCH = 160
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+# Inches across: a figure that fills the text of a page, with letters about as large as the page's.
+WIDTH = 8.4
 _RC: Any = {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -35,15 +40,25 @@ _RC: Any = {
     # Names inside an SVG file come from this instead of from chance.
     "svg.hashsalt": "cohegraph",
     "text.color": INK,
+    # Levels, ids and titles are people's own words: a dollar sign in them is a dollar sign.
+    "text.parse_math": False,
     "xtick.color": INK,
     "ytick.color": INK,
 }
 
 
 @contextmanager
+def _style() -> Iterator[None]:
+    with mpl.rc_context(_RC), warnings.catch_warnings():
+        # People's words may be in any script: the SVG keeps them all, and a PNG shows boxes for what its fount lacks.
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        yield
+
+
+@contextmanager
 def figure(width: float, height: float) -> Iterator[Figure]:
     """A new figure of so many inches, in the style of all."""
-    with mpl.rc_context(_RC):
+    with _style():
         yield Figure(figsize=(width, height))
 
 
@@ -52,14 +67,24 @@ def axes(drawing: Figure) -> Axes:
     return drawing.add_subplot()
 
 
+def shortened(text: str, longest: int = 24) -> str:
+    """A level or title that fits beside others: the end of a long one is left out."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 def svg(drawing: Figure, ground: str = "none") -> str:
     """A figure as SVG, without date or version, so that equal figures are equal files."""
     content = io.StringIO()
-    with mpl.rc_context(_RC):
+    with _style():
         for plot in drawing.axes:
             plot.patch.set_alpha(0)
         drawing.savefig(content, format="svg", facecolor=ground, metadata={"Date": None, "Creator": None})
-    return content.getvalue()
+    return without_control(content.getvalue())
+
+
+def without_control(text: str) -> str:
+    """The text with control characters, which neither XML nor HTML may have, replaced by a mark."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 def for_page(svg_text: str) -> str:
@@ -71,7 +96,7 @@ def save(drawing: Figure, folder: Path, name: str) -> str:
     """Write a figure as SVG and as PNG on white; the SVG on no ground is given back, for a page."""
     write_atomically(folder / f"{name}.svg", svg(drawing, "white"))
     content = io.BytesIO()
-    with mpl.rc_context(_RC):
+    with _style():
         drawing.savefig(content, format="png", dpi=_DOTS_AN_INCH, facecolor="white", metadata={"Software": None})
     write_atomically(folder / f"{name}.png", content.getvalue())
     return svg(drawing)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from cohegraph.plots.style import METHOD, TRUE, axes, figure
+from cohegraph.plots.style import METHOD, TRUE, WIDTH, axes, figure
 
 
 def draw_systems(rows: Sequence[tuple[str, float, float, float]], method: str, unit: str) -> Figure:
     """A dot a system with its interval; ``rows`` are title, value, low and high, the first on top."""
-    with figure(6.4, 0.5 + 0.34 * len(rows)) as drawing:
+    with figure(WIDTH, 0.5 + 0.34 * len(rows)) as drawing:
         plot = axes(drawing)
         for height, (title, value, low, high) in enumerate(reversed(rows)):
             colour = METHOD if title == method else TRUE

@@ -9,51 +9,69 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from cohegraph.graph.catalogue import Pattern
-from cohegraph.plots.style import BASELINE, INK, METHOD, figure
+from cohegraph.plots.style import BASELINE, INK, METHOD, TRUE, WIDTH, figure, shortened
 
 _RADIUS = 0.16
+_BEND = 0.42  # of an arc; half of it times its length is its height
+_BELOW = 0.52  # for the caption
+_LARGEST = 0.8  # inches from a sentence to the next
 
 
-def draw_top_patterns(patterns: Mapping[str, Sequence[tuple[Pattern, str]]]) -> Figure:
-    """A row a level; each pattern has a caption."""
+def draw_top_patterns(patterns: Mapping[str, Sequence[tuple[Pattern, str, bool]]]) -> Figure:
+    """A row a level; each pattern has a caption, and is grey where it is not significant."""
     columns = max([1, *(len(row) for row in patterns.values())])
-    with figure(2.5 * columns + 0.7, 1.55 * max(1, len(patterns))) as drawing:
+    shown = [pattern for row in patterns.values() for pattern, *_ in row]
+    longest = max((pattern.k for pattern in shown), default=4)
+    scale = min(_LARGEST, (WIDTH - 1) / columns / (longest + 0.4))
+    # A row is as high as its highest arc needs.
+    above = [_above([pattern for pattern, *_ in row]) for row in patterns.values()] or [0.5]
+    heights = [_BELOW + height for height in above]
+    with figure(WIDTH, scale * sum(heights) + 0.12 * len(heights)) as drawing:
+        grid = drawing.add_gridspec(len(heights), columns, height_ratios=heights)
         for row, (level, chosen) in enumerate(patterns.items()):
             for column in range(columns):
-                plot = drawing.add_subplot(max(1, len(patterns)), columns, row * columns + column + 1)
+                plot = drawing.add_subplot(grid[row, column])
                 plot.set_axis_off()
+                plot.set_ylim(-_BELOW, above[row])
                 if column == 0:
-                    plot.text(-0.04, 0.5, level, transform=plot.transAxes, rotation=90, va="center", ha="right",
-                              fontweight="bold")  # fmt: skip
+                    plot.text(-0.04, 0.0, shortened(level), transform=plot.get_yaxis_transform(), va="center",
+                              ha="right", fontweight="bold")  # fmt: skip
                 if column < len(chosen):
-                    pattern, caption = chosen[column]
-                    draw_pattern_on(plot, pattern)
-                    plot.text(0.5, 0.0, caption, transform=plot.transAxes, ha="center", va="bottom", fontsize=8)
+                    pattern, caption, significant = chosen[column]
+                    draw_pattern_on(plot, pattern, grey=not significant)
+                    plot.text((1 + pattern.k) / 2, -_RADIUS - 0.1, caption, ha="center", va="top", fontsize=8.5,
+                              color=INK if significant else TRUE)  # fmt: skip
     return drawing
 
 
-def draw_pattern_on(plot: Axes, pattern: Pattern) -> None:
+def _above(patterns: Sequence[Pattern]) -> float:
+    reach = max((second - first for pattern in patterns for first, second in pattern.edges), default=1)
+    return max(_RADIUS, _BEND / 2 * reach if reach > 1 else 0.0) + 0.12
+
+
+def draw_pattern_on(plot: Axes, pattern: Pattern, *, grey: bool = False) -> None:
     """Sentences in reading order from left to right, links as arcs above; sentences without links stand out."""
+    link, ink, alone = (TRUE, TRUE, TRUE) if grey else (METHOD, INK, BASELINE)
     linked = {node for edge in pattern.edges for node in edge}
     for first, second in pattern.edges:
-        reach = second - first
-        bend = 0.0 if reach == 1 else -0.42
+        straight = second - first == 1
+        # From the edge of one circle to that of the other; an arc leaves and arrives from above.
+        aside, up = (_RADIUS, 0.0) if straight else (0.7 * _RADIUS, 0.7 * _RADIUS)
         plot.add_patch(
             FancyArrowPatch(
-                (first, 0),
-                (second, 0),
-                connectionstyle=f"arc3,rad={bend}",
+                (first + aside, up),
+                (second - aside, up),
+                connectionstyle=f"arc3,rad={0.0 if straight else -_BEND}",
                 arrowstyle="-|>",
                 mutation_scale=9,
-                shrinkA=6,
-                shrinkB=6,
-                color=METHOD,
+                shrinkA=1,
+                shrinkB=1,
+                color=link,
                 linewidth=1.4,
             )
         )
     for node in range(1, pattern.k + 1):
-        fill = "none" if node in linked else BASELINE
-        plot.add_patch(Circle((node, 0), _RADIUS, facecolor=fill, edgecolor=INK, linewidth=1.2))
-    plot.set_xlim(0.5, pattern.k + 0.5)
-    plot.set_ylim(-1.0, 0.3 + 0.24 * pattern.k)
+        fill = "none" if node in linked else alone
+        plot.add_patch(Circle((node, 0), _RADIUS, facecolor=fill, edgecolor=ink, linewidth=1.2))
+    plot.set_xlim(0.7, pattern.k + 0.3)
     plot.set_aspect("equal")

@@ -47,6 +47,9 @@ SYSTEMS: dict[str, type[System]] = {
     )
 }
 
+# What an experiment compares unless it names others: quick to train, and enough to see what the method is worth.
+USUAL = ("majority", "surface", "encoder", "subgraph-features", "dnn", "gcn", "gcn-no-pmi", "gcn-no-edges")
+
 
 def system_named(name: str) -> type[System]:
     """The class of a system."""
