@@ -82,7 +82,11 @@ def test_an_lstm_over_pieces_is_one_over_each(both_ways, pieces):
     lengths = torch.randint(1, 7, (pieces,))
     items = torch.randn(int(lengths.sum()), 3)
     states, last = lstm(items, lengths), lstm.last(items, lengths)
-    alone = [lstm.lstm(piece) for piece in torch.split(items, lengths.tolist())]
+    whole = nn.LSTM(3, 4, bidirectional=both_ways)
+    for number, suffix in enumerate(("", "_reverse")[: 1 + both_ways]):
+        for name, parameter in lstm.lstms[number].named_parameters():
+            getattr(whole, name + suffix).data.copy_(parameter.data)
+    alone = [whole(piece) for piece in torch.split(items, lengths.tolist())]
     assert torch.allclose(states, torch.cat([output for output, _ in alone]), atol=1e-6)
     assert torch.allclose(last, torch.stack([hidden.flatten() for _, (hidden, _) in alone]), atol=1e-6)
 

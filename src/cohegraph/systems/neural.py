@@ -27,8 +27,8 @@ from cohegraph.text.token_sequence import TokenSequence
 
 # A longer document is read so far: attention between sentences grows with their square.
 MOST_SENTENCES = 1_000
-# So many pieces or fewer are taken for long ones: documents, not sentences.
-_FEW_PIECES = 64
+# So many pieces of similar length run through an LSTM together.
+_SIDE_BY_SIDE = 64
 # No gradient is longer than this: recurrent networks sometimes jump.
 _LONGEST_GRADIENT = 1.0
 
@@ -116,46 +116,52 @@ def padded(items: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Recurrent(nn.Module):
-    """An LSTM over pieces of different lengths."""
+    """An LSTM over pieces of different lengths; both ways it is two, one of which reads backwards."""
 
     def __init__(self, inputs: int, hidden: int, *, both_ways: bool = False) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(inputs, hidden, bidirectional=both_ways)
+        self.lstms = nn.ModuleList(nn.LSTM(inputs, hidden) for _ in range(1 + both_ways))
 
     def forward(self, items: Tensor, lengths: Tensor) -> Tensor:
         """The state after every item, (items, hidden), or (items, 2 hidden) both ways."""
-        if not self.lstm.bidirectional and len(lengths) <= _FEW_PIECES:
-            # The gradient of a packed LSTM takes time with the square of its steps. What stands behind a piece does
-            # not change its states.
-            rows, real = padded(items, lengths)
-            found: Tensor = self.lstm(rows.transpose(0, 1))[0].transpose(0, 1)
-            return found[real]
-        packed, place = _packed(items, lengths)
-        states: Tensor = self.lstm(packed)[0].data
-        return states.index_select(0, torch.argsort(place))
+        states = [_states(self.lstms[0], items, lengths)]
+        if len(self.lstms) > 1:
+            turned = _turned(lengths)
+            backwards = _states(self.lstms[1], items.index_select(0, turned), lengths)
+            states.append(backwards.index_select(0, turned))
+        return torch.cat(states, dim=1)
 
     def last(self, items: Tensor, lengths: Tensor) -> Tensor:
-        """The last state of every piece, (pieces, hidden), or (pieces, 2 hidden) both ways."""
-        if not self.lstm.bidirectional:
-            states: Tensor = self(items, lengths)
-            return states.index_select(0, lengths.cumsum(0) - 1)
-        _, (last, _) = self.lstm(_packed(items, lengths)[0])
-        return torch.cat(list(last), dim=1)
+        """The state of every piece at its end, and both ways at its beginning too: (pieces, hidden or 2 hidden)."""
+        states: Tensor = self(items, lengths)
+        ends = lengths.cumsum(0)
+        found = [states.index_select(0, place) for place in (ends - 1, ends - lengths)]
+        hidden = self.lstms[0].hidden_size
+        return torch.cat([found[0][:, :hidden], found[1][:, hidden:]], dim=1)
 
 
-def _packed(items: Tensor, lengths: Tensor) -> tuple[nn.utils.rnn.PackedSequence, Tensor]:
-    """Pieces as torch's recurrent layers take them, and which item stands at each place.
+def _states(lstm: nn.Module, items: Tensor, lengths: Tensor) -> Tensor:
+    """The states of an LSTM on each piece by itself.
 
-    One gathering of rows: the gradient of torch's own `pack_sequence` takes time with the square of the pieces.
+    Pieces of similar length run side by side, padded, some at a time: what stands behind a piece does not change its
+    states. The gradient of a packed LSTM takes time with the square of the steps.
     """
-    order = torch.argsort(lengths, descending=True, stable=True)
-    starts = (lengths.cumsum(0) - lengths)[order]
-    number = torch.arange(int(lengths.max()))[:, None]
-    there = number < lengths[order]
-    place = (starts + number)[there]
-    return nn.utils.rnn.PackedSequence(
-        items.index_select(0, place), there.sum(dim=1), order, torch.argsort(order)
-    ), place
+    starts = lengths.cumsum(0) - lengths
+    states, places = [], []
+    for part in torch.argsort(lengths, descending=True, stable=True).split(_SIDE_BY_SIDE):
+        number = torch.arange(int(lengths[part[0]]))[:, None]
+        real = number < lengths[part]
+        place = torch.where(real, starts[part] + number, 0)
+        rows = items.index_select(0, place.flatten()).unflatten(0, place.shape)
+        states.append(lstm(rows)[0][real])
+        places.append(place[real])
+    return torch.cat(states).index_select(0, torch.argsort(torch.cat(places)))
+
+
+def _turned(lengths: Tensor) -> Tensor:
+    """Where each item goes when every piece is turned round."""
+    starts = lengths.cumsum(0) - lengths
+    return (2 * starts + lengths - 1)[owners(lengths)] - torch.arange(int(lengths.sum()))
 
 
 class Network(nn.Module):
@@ -218,7 +224,8 @@ class SequenceModel(StorableSystem):
     Args:
         tokens: `states` of the encoder, or `words`: word vectors.
         hidden: Dimensions of all inner layers.
-        dropout: The share of inputs and of the document's vector that is left out at random in training.
+        dropout: The share of what the first layer gives, and of the document's vector, that is left out at random in
+            training.
         epochs: Passes over the training documents.
         batch: Documents in a step.
         learning_rate: Of Adam.
@@ -332,7 +339,7 @@ def check_divides(heads: int, hidden: int) -> None:
 
 
 class Reader(nn.Linear):
-    """The first layer of every sequence model: token vectors, some left out at random, at the model's own width."""
+    """The first layer of every sequence model: token vectors at the model's width, some numbers left out at random."""
 
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
         super().__init__(width, hidden)
@@ -340,7 +347,8 @@ class Reader(nn.Linear):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(tokens, hidden)."""
-        return super().forward(self.dropout(tokens))
+        read: Tensor = self.dropout(super().forward(tokens))
+        return read
 
 
 class Verdict(nn.Linear):
