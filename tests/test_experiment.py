@@ -257,7 +257,14 @@ def test_no_place_of_this_machine_is_written(finished):
 
 
 def test_interruption_keeps_what_is_finished(plan, tmp_path):
-    process = subprocess.Popen(command(plan, tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command(plan, tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Shells start background jobs with the signal ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     results = tmp_path / "results.jsonl"
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not (results.exists() and results.read_text()):

@@ -149,6 +149,16 @@ def test_a_text_alone_is_parsed_as_in_company(parser):
     assert list(parser.parse(texts)) == [parse(parser, text) for text in texts]
 
 
+def test_dependencies_come_where_they_are_asked_for(models, parser):
+    with_dependencies = StanzaParser(str(models), dependencies=True)
+    found = [noun.dependency for sentence in parse(with_dependencies, EASY).sentences for noun in sentence.nouns]
+    words = [word for sentence in with_dependencies._pipeline(EASY).sentences for word in sentence.words]
+    assert found == [word.deprel for word in words if word.upos in ("NOUN", "PROPN")]
+    assert all(found)
+    assert {noun.dependency for sentence in parse(parser, EASY).sentences for noun in sentence.nouns} == {""}
+    assert with_dependencies.identity.endswith("+dependencies")
+
+
 def test_identity_names_stanza_and_its_version(parser):
     assert parser.identity.startswith("stanza:")
     assert parser.identity.endswith(f"@{stanza.__version__}")

@@ -60,7 +60,7 @@ _TAGGER_SIZES = (
     "deep_biaff_hidden_dim",
     "composite_deep_biaff_hidden_dim",
 )
-_PROCESSORS = ("tokenize", "mwt", "pos", "lemma")
+_PROCESSORS = ("tokenize", "mwt", "pos", "lemma", "depparse")
 _NAME = "tiny"
 
 
@@ -74,7 +74,7 @@ def build_tiny_stanza(folder: Path) -> None:
 
 
 def _train(folder: Path, place: Path) -> None:
-    from stanza.models import lemmatizer, mwt_expander, tagger, tokenizer
+    from stanza.models import lemmatizer, mwt_expander, parser, tagger, tokenizer
 
     # Only now, as the import of these turns the log on, with a line for every step.
     logging.getLogger("stanza").setLevel(logging.ERROR)
@@ -100,6 +100,9 @@ def _train(folder: Path, place: Path) -> None:
     tagger.main(options("pos", "--no_pretrain", "--fix_eval_interval", lang="en", **data, **steps, **sizes))
     sizes = dict.fromkeys(("hidden_dim", "emb_dim", "pos_dim"), 16) | {"max_dec_len": 20}
     lemmatizer.main(options("lemma", num_epoch=3, lr=0.01, **data, **sizes))
+    sizes = dict.fromkeys(_TAGGER_SIZES[:-1], 16) | {"num_layers": 1, "batch_size": 200}
+    steps = {"max_steps": 30, "eval_interval": 30, "lr": 0.01, "dropout": 0.1, "word_dropout": 0.1}
+    parser.main(options("depparse", "--no_pretrain", lang="en", **data, **steps, **sizes))
 
 
 @contextmanager
