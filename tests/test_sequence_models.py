@@ -154,9 +154,20 @@ def test_ordered_against_shuffled_is_learnt(name):
     classes = np.arange(240) % 2
     features = documents([path(generator, bool(code)) for code in classes])
     training, dev, test = (Graded(features[rows], classes[rows]) for rows in np.split(np.arange(240), [160, 200]))
-    system = system_named(name).of(Settings()).changed({"hidden": 24, "learning_rate": 0.01, "epochs": 30})
+    system = (
+        system_named(name).of(Settings()).changed({"hidden": 24, "learning_rate": 0.01, "epochs": 30, "patience": 10})
+    )
     found = system.fit(training, dev, LEVELS, seed=0).probabilities(test.features)
     assert (found.argmax(axis=1) == test.classes).mean() >= 0.75
+
+
+def test_training_ends_when_dev_documents_gain_no_more():
+    features, classes = documents(random_sequences(40)), np.arange(40) % 2
+    halves = [Graded(features[rows], classes[rows]) for rows in np.split(np.arange(40), 2)]
+    seen = []
+    system = system_named("dong-2017").of(Settings()).changed({"epochs": 50, "patience": 2})
+    fitted = system.fit(*halves, LEVELS, seed=0, on_epoch=lambda number, _: seen.append(number))
+    assert len(seen) == fitted.chosen["epochs"] + 2 < 50
 
 
 # What each of them is

@@ -55,7 +55,7 @@ def small(name) -> System:
     """A system with small networks."""
     system = system_named(name).of(SETTINGS)
     if isinstance(system, SequenceModel):
-        return system.changed({"hidden": 16, "learning_rate": 0.01, "epochs": 20})
+        return system.changed({"hidden": 16, "learning_rate": 0.01, "patience": 20})
     return system
 
 

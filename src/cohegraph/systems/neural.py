@@ -226,7 +226,8 @@ class SequenceModel(StorableSystem):
         hidden: Dimensions of all inner layers.
         dropout: The share of what the first layer gives, and of the document's vector, that is left out at random in
             training.
-        epochs: Passes over the training documents.
+        epochs: Passes over the training documents, at most.
+        patience: With dev documents, training ends after so many passes without a better one.
         batch: Documents in a step.
         learning_rate: Of Adam.
         weight_decay: Of Adam.
@@ -241,7 +242,8 @@ class SequenceModel(StorableSystem):
     tokens: Literal["states", "words"] = "states"
     hidden: Annotated[int, Field(ge=1, le=4096)] = 64
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
-    epochs: Annotated[int, Field(ge=1)] = 10
+    epochs: Annotated[int, Field(ge=1)] = 20
+    patience: Annotated[int, Field(ge=1)] = 3
     batch: Annotated[int, Field(ge=1)] = 32
     learning_rate: Annotated[float, Field(gt=0)] = 0.002
     weight_decay: Annotated[float, Field(ge=0)] = 0.0001
@@ -283,6 +285,8 @@ class SequenceModel(StorableSystem):
                         best = (figure, number, weights)
                 if on_epoch is not None:
                     on_epoch(number, FittedSequenceModel(network, self.tokens, number).probabilities)
+                if best is not None and number - best[1] >= self.patience:
+                    break
         if best is not None:
             network.load_state_dict(best[2])
         network.eval()
