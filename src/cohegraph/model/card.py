@@ -54,6 +54,10 @@ _CORPUS_GRAPH = (
     "It compares how the sentences of a document connect with how the sentences of {documents} graded documents "
     "connect (Liu, Fu and Strube, ACL 2023), and reads the document's wording through a pretrained encoder."
 )
+_NO_EDGES = (
+    "It is the network of Liu, Fu and Strube (ACL 2023) without the edges of its corpus graph, trained on {documents} "
+    "graded documents: it reads the document's wording through a pretrained encoder, and not how its sentences connect."
+)
 NOUNS_ALONE = (
     "It sees connections between nouns: a text that is held together by pronouns, or whose sentences are in a wrong "
     "order though their nouns recur, may be judged wrongly."
@@ -112,13 +116,14 @@ def corpus_graph_text(about: dict[str, Any]) -> CardText:
     epochs = f"{training['epochs']} epochs over all documents at once, weights of epoch {training['chosen_epoch']}"
     if training["dev_documents"]:
         epochs += f", chosen on {on_dev(training)}"
+    without_edges = about["settings"]["corpus_graph"]["weighting"] == "none"
     return CardText(
-        method=_CORPUS_GRAPH.format(documents=about["documents"]),
+        method=(_NO_EDGES if without_edges else _CORPUS_GRAPH).format(documents=about["documents"]),
         training=f"{epochs}.",
         settings={
             f"{group}.{name}": value for group, items in about["settings"].items() for name, value in items.items()
         },
-        limits=(NOUNS_ALONE,),
+        limits=() if without_edges else (NOUNS_ALONE,),
         load="CoherenceModel.load",
         giver="network",
     )

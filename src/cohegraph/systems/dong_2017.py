@@ -92,6 +92,7 @@ class AttentionNetwork(SequenceModel):
 
     def __post_init__(self) -> None:
         """Check what single values do not show."""
+        super().__post_init__()
         check_odd("kernel", self.kernel)
 
     def network(self, width: int, levels: int) -> Network:

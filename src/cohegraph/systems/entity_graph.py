@@ -24,6 +24,7 @@ from scipy import sparse
 
 from cohegraph.features import Features, Material
 from cohegraph.graph.entity_grid import EntityGrid
+from cohegraph.settings import Settings
 from cohegraph.systems.regression import Floats, Regression
 from cohegraph.systems.system import RECURRING_NOUNS
 
@@ -78,6 +79,10 @@ class EntityGraphRegression(Regression):
     def needs(self) -> frozenset[Material]:
         """The grid."""
         return frozenset({"grid"})
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """Two that may share an entity."""
+        return 2
 
     def inputs(self, features: Features) -> Floats:
         """The score, one figure a document."""

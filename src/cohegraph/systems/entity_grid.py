@@ -23,6 +23,7 @@ import numpy as np
 from pydantic import Field
 
 from cohegraph.features import Features, Material
+from cohegraph.settings import Settings
 from cohegraph.systems.regression import Floats, Regression
 from cohegraph.systems.system import RECURRING_NOUNS
 
@@ -53,6 +54,10 @@ class EntityGridRegression(Regression):
     def needs(self) -> frozenset[Material]:
         """The grid."""
         return frozenset({"grid"})
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """As many as a transition spans."""
+        return self.length
 
     def inputs(self, features: Features) -> Floats:
         """The shares of all transitions."""

@@ -26,6 +26,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from cohegraph.settings import Settings
 from cohegraph.systems.dong_2017 import Attention
 from cohegraph.systems.neural import (
     Batch,
@@ -147,7 +148,12 @@ class CenteringModel(SequenceModel):
 
     def __post_init__(self) -> None:
         """Check what single values do not show."""
+        super().__post_init__()
         check_divides(self.heads, self.hidden)
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """Two neighbours."""
+        return 2
 
     def network(self, width: int, levels: int) -> Network:
         """Centres, segments and guided attention."""

@@ -23,6 +23,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
+from cohegraph.settings import Settings
 from cohegraph.systems.neural import (
     Batch,
     Network,
@@ -106,7 +107,12 @@ class IncrementalModel(SequenceModel):
 
     def __post_init__(self) -> None:
         """Check what single values do not show."""
+        super().__post_init__()
         check_odd("kernel", self.kernel)
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """One sentence, and one before it."""
+        return 2
 
     def network(self, width: int, levels: int) -> Network:
         """The incremental reader."""

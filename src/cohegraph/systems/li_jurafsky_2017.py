@@ -22,6 +22,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
+from cohegraph.settings import Settings
 from cohegraph.systems.neural import (
     Batch,
     Network,
@@ -81,6 +82,10 @@ class CliqueModel(SequenceModel):
 
     tokens: Literal["states", "words"] = "words"
     reach: Annotated[int, Field(ge=0, le=20)] = 1
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """Two neighbours."""
+        return 2
 
     def network(self, width: int, levels: int) -> Network:
         """The clique model."""

@@ -37,6 +37,10 @@ class SubgraphFeatures(TwoLayerNetwork):
     limits = (NOUNS_ALONE,)
     citation = "Mesgar and Strube (2016), as compared by Liu, Fu and Strube (2023)"
 
+    def fewest_sentences(self, settings: Settings) -> int:
+        """As many as a pattern has."""
+        return settings.subgraphs.k
+
     def inputs(self, features: Features) -> Floats:
         """The vector and the shares."""
         return np.hstack([features.vectors, pattern_shares(features.counts)])
@@ -63,6 +67,10 @@ class SubgraphRegression(Regression):
     citation = "Mesgar and Strube (2016)"
 
     support: Annotated[float, Field(ge=0, le=1)] = 0.1
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """As many as a pattern has."""
+        return settings.subgraphs.k
 
     def inputs(self, features: Features) -> Floats:
         """The share of every pattern; disconnected ones have none."""

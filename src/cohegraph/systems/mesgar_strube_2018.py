@@ -25,6 +25,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from cohegraph.settings import Settings
 from cohegraph.systems.neural import (
     Batch,
     Network,
@@ -104,7 +105,12 @@ class NeuralLocalCoherence(SequenceModel):
 
     def __post_init__(self) -> None:
         """Check what single values do not show."""
+        super().__post_init__()
         check_odd("kernel", self.kernel)
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """Two pairs of neighbours."""
+        return 3
 
     def network(self, width: int, levels: int) -> Network:
         """The flow model."""

@@ -22,6 +22,8 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import conv1d
 
+from cohegraph.errors import CohegraphError
+from cohegraph.settings import Settings
 from cohegraph.systems.neural import (
     Batch,
     Network,
@@ -103,9 +105,15 @@ class UnifiedModel(SequenceModel):
 
     def __post_init__(self) -> None:
         """Check what single values do not show."""
+        super().__post_init__()
         check_odd("kernel", self.kernel)
         check_divides(self.heads, self.hidden)
-        check_divides(2, self.hidden)
+        if self.hidden % 2:
+            raise CohegraphError(f"hidden={self.hidden} is not valid: it must be even, a half for each direction.")
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """Two neighbours."""
+        return 2
 
     def network(self, width: int, levels: int) -> Network:
         """The unified model."""

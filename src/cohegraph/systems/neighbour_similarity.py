@@ -4,8 +4,11 @@ TextDescriptives prints it as "coherence". Of sentence vectors :math:`s_i`, the 
 
 .. math:: c_1 = mean_i \cos(s_i, s_{i+1}), \qquad c_2 = mean_i \cos(s_i, s_{i+2})
 
-are first- and second-order coherence. A logistic regression on the two tells the level. A document too short for
-one of them has 0 there.
+are first- and second-order coherence. A logistic regression on the two tells the level; of a document too short for
+one of them, it takes the mean of the training documents.
+
+Simplified: sentence vectors are means of the encoder's states, which have seen the sentences around, or of word
+vectors; TextDescriptives takes those of a spaCy pipeline.
 """
 
 from __future__ import annotations
@@ -16,15 +19,16 @@ from typing import Literal
 import numpy as np
 
 from cohegraph.features import Features, Material
+from cohegraph.settings import Settings
 from cohegraph.systems.regression import Floats, Regression
 from cohegraph.text.token_sequence import TokenSequence
 
 
 def neighbour_similarity(sequence: TokenSequence, order: int = 1) -> float:
-    """The mean cosine of sentences so many apart."""
+    """The mean cosine of sentences so many apart; NaN where there are none."""
     means = sequence.sentence_means().astype(np.float64)
     if len(means) <= order:
-        return 0.0
+        return float("nan")
     unit = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
     return float((unit[:-order] * unit[order:]).sum(axis=1).mean())
 
@@ -48,6 +52,10 @@ class NeighbourSimilarity(Regression):
     def needs(self) -> frozenset[Material]:
         """The token vectors."""
         return frozenset({self.tokens})
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """Two neighbours, and two with one between them."""
+        return 3
 
     def inputs(self, features: Features) -> Floats:
         """The two similarities."""

@@ -57,7 +57,7 @@ class FittedRegression:
 
     def of_inputs(self, inputs: Floats) -> Probabilities:
         """The same of inputs that are there already."""
-        standardised = (inputs.astype(np.float64) - self.mean) / self.scale
+        standardised = _known((inputs.astype(np.float64) - self.mean) / self.scale)
         # Row by row, so that the digits of a document do not depend on the others.
         rows = [row @ self.coefficients for row in standardised]
         logits = np.array(rows).reshape(-1, len(self.intercepts)) + self.intercepts
@@ -87,7 +87,7 @@ class Regression(StorableSystem):
 
     @abstractmethod
     def inputs(self, features: Features) -> Floats:
-        """What is regressed on, (documents, inputs)."""
+        """What is regressed on, (documents, inputs); NaN where a document has no such figure."""
 
     def fit(
         self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
@@ -100,8 +100,9 @@ class Regression(StorableSystem):
         known = np.unique(classes)
         if len(known) < 2:
             raise CohegraphError("All training documents of a fold have the same level: use fewer folds.")
-        scaler = StandardScaler().fit(inputs)
-        regression = LogisticRegression(C=self.strength, max_iter=_STEPS).fit(scaler.transform(inputs), classes)
+        scaler = StandardScaler().fit(np.where(np.isnan(inputs).all(axis=0), 0, inputs))
+        regression = LogisticRegression(C=self.strength, max_iter=_STEPS)
+        regression.fit(_known(scaler.transform(inputs)), classes)
         coefficients = np.zeros((inputs.shape[1], levels))
         intercepts = np.zeros(levels)
         # Of two levels, scikit-learn keeps the second alone: the first has zeros.
@@ -123,7 +124,14 @@ class Regression(StorableSystem):
                 "seen": (levels,),
             },
         )
+        if not (arrays["scale"] > 0).all():
+            raise ValueError("a scale is not above 0")
         return FittedRegression(self, **arrays)
+
+
+def _known(standardised: Floats) -> Floats:
+    """A figure that a document does not have (NaN) is taken for the mean."""
+    return np.where(np.isnan(standardised), 0.0, standardised)
 
 
 @dataclass(frozen=True)
@@ -147,6 +155,8 @@ class EncoderRegression(Regression):
     title = "Encoder + LR"
     limits = (ONE_VECTOR,)
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
+
+    strength: Annotated[float, Field(gt=0)] = 0.01
 
     def inputs(self, features: Features) -> Floats:
         """The vector."""

@@ -128,6 +128,10 @@ class SimpleGraphConvolution(StorableSystem):
         """The method's corpus graph."""
         return cls(settings.corpus_graph)
 
+    def fewest_sentences(self, settings: Settings) -> int:
+        """As many as a pattern has."""
+        return settings.subgraphs.k
+
     def fit(
         self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
     ) -> _FittedSGC:

@@ -103,9 +103,20 @@ class System(ABC):
                 systems that do not learn in epochs do not call it.
         """
 
+    def __post_init__(self) -> None:
+        """Raise where a hyper-parameter is not of its type or out of its range."""
+        for item in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, item.name)
+            if not isinstance(value, BaseModel):
+                object.__setattr__(self, item.name, _checked(type(self), item.name, value))
+
+    def fewest_sentences(self, settings: Settings) -> int:
+        """How many sentences a document must have for the system to see more of it than its wording."""
+        return 1
+
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """The same system with some hyper-parameters changed, named with dots: ``{"training.weight_decay": 0.01}``."""
-        system = self
+        values: dict[str, Any] = {}
         for name, value in changes.items():
             if name not in self.hyper_parameters:
                 raise CohegraphError(
@@ -113,12 +124,11 @@ class System(ABC):
                     + (f": it has {', '.join(self.hyper_parameters)}." if self.hyper_parameters else ".")
                 )
             first, _, rest = name.partition(".")
-            if rest:
-                value = _changed_group(getattr(system, first), rest, value, name)
-            else:
-                value = _checked(type(self), first, value)
-            system = replace(system, **{first: value})  # type: ignore[type-var]
-        return system
+            values[first] = (
+                _changed_group(values.get(first, getattr(self, first)), rest, value, name) if rest else value
+            )
+        # All at once: some values are only valid together.
+        return replace(self, **values)  # type: ignore[type-var]
 
     @property
     def hyper_parameters(self) -> dict[str, Any]:

@@ -188,6 +188,9 @@ class SystemModel(CoherenceEstimator[SystemDescription]):
 
     def _notices(self, counts: dict[str, int]) -> tuple[str, ...]:
         found = notices(counts)
+        fewest = self.system_.fewest_sentences(self.settings_)
+        if 0 < counts["sentences"] < fewest:
+            found += (f"Fewer than {fewest} sentences: this system sees hardly anything in it.",)
         if isinstance(self.system_, SequenceModel) and counts["sentences"] > MOST_SENTENCES:
             found += (f"Of {counts['sentences']} sentences the first {MOST_SENTENCES} were read.",)
         return found
