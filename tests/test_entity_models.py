@@ -77,8 +77,8 @@ def test_transitions_equal_those_of_the_whole_grid(found, length, salient):
 
 
 def test_roles():
-    assert [role_number(name) for name in ("nsubj", "nsubjpass", "nsubj:pass", "csubj")] == [S] * 4
-    assert [role_number(name) for name in ("dobj", "obj", "iobj", "dative")] == [O] * 4
+    assert [role_number(name) for name in ("nsubj", "csubj", "agent", "obl:agent")] == [S] * 4
+    assert [role_number(name) for name in ("dobj", "obj", "iobj", "dative", "nsubjpass", "nsubj:pass")] == [O] * 6
     assert [role_number(name) for name in ("pobj", "nmod", "", "conj")] == [X] * 4
 
 
@@ -118,6 +118,11 @@ def test_order_matters_only_with_a_discount():
     moved = build_entity_grid(3, [(1, "a", S), (1, "b", X), (0, "a", O), (2, "a", X), (2, "b", O)])
     assert entity_graph_score(GRAPH, discounted=False) == entity_graph_score(moved, discounted=False)
     assert entity_graph_score(GRAPH) != entity_graph_score(moved)
+
+
+def test_roles_in_a_passive_are_those_of_the_active():
+    grids = Featurizer(preset()).grids(["The dog chased the cat.", "The cat was chased by the dog."])
+    assert [grid.role.tolist() for grid in grids] == [[O, S], [O, S]]
 
 
 def test_grids_of_texts():

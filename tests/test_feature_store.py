@@ -13,6 +13,8 @@ from cohegraph.features import Featurizer
 from cohegraph.presets import preset
 from cohegraph.scale import feature_store
 from cohegraph.scale.feature_store import FILE, FeatureStore
+from cohegraph.text.document import Document, Sentence
+from cohegraph.text.token_sequence import sequence_of_states
 
 TEXTS = [
     "The dog chased a cat. The cat ran into the garden.\n\nThe garden was green.",
@@ -70,7 +72,7 @@ def test_states_are_those_that_the_document_vector_is_the_mean_of(featurizer, co
     tokens = featurizer.encoder.token_states(TEXTS[0])
     assert np.array_equal(np.asarray(computed.sequences("states")[0].vectors), tokens.states.astype(np.float16))
     text = TEXTS[0]
-    assert [text[place] for place in tokens.places[:3]] == ["T", "d", "c"]
+    assert [text[place] for place in tokens.places[:2]] == ["e", "g"]
     sentences = computed.sequences("states")[0].sentences
     assert len(sentences) == 3
     assert sentences.sum() == len(tokens.states)
@@ -104,6 +106,60 @@ def test_rows_that_no_index_names_are_written_over(tmp_path, featurizer, compute
         with file.open("ab") as stream:
             stream.write(b"half written")
     assert_same(FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
+
+
+@pytest.mark.parametrize("lost", ["index", "folder"])
+def test_a_new_store_never_changes_what_a_reader_holds(tmp_path, featurizer, computed, lost):
+    folder = tmp_path / "store"
+    held = FeatureStore(folder).features(TEXTS, featurizer, needs=["words"]).sequences("words")
+    kept = [np.array(one.vectors) for one in held]
+    if lost == "index":
+        (folder / FILE).unlink()
+    else:
+        folder.rename(tmp_path / "moved")
+    again = FeatureStore(folder).features(TEXTS[::-1], featurizer, needs=["words"]).sequences("words")[::-1]
+    for one, other in zip(again, computed.sequences("words"), strict=True):
+        assert np.array_equal(np.asarray(one.vectors), np.asarray(other.vectors))
+    if lost == "index":
+        assert all(np.array_equal(np.asarray(one.vectors), old) for one, old in zip(held, kept, strict=True))
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["sentences = x'01'", "sentences = NULL", "paragraphs = sentences || sentences", "start = 'a'", "width = 25"],
+)
+def test_a_damaged_index_is_noticed(tmp_path, featurizer, computed, change):
+    FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute(f"UPDATE tokens SET {change}")
+    connection.close()
+    assert_same(FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
+
+
+def test_a_full_disk_is_said(tmp_path, featurizer, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    store = FeatureStore(tmp_path)
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(CohegraphError, match=r"No space left on device.*COHEGRAPH_CACHE"):
+        store.features(TEXTS, featurizer, needs=["words"])
+
+
+def test_a_token_belongs_to_the_sentence_it_ends_in():
+    """Some tokenizers count the space before a word as its first character."""
+    document = Document(
+        "A b. C d.", tuple(Sentence(text, start, start + 4, 2, ()) for text, start in (("A b.", 0), ("C d.", 5)))
+    )
+    ends = np.array([0, 2, 3, 5, 7, 8])
+    found = sequence_of_states(document, np.ones((6, 2), dtype=np.float32), ends)
+    assert found.sentences.tolist() == [3, 3]
+
+
+def test_states_beyond_half_precision_are_refused():
+    document = Document("A b.", (Sentence("A b.", 0, 4, 2, ()),))
+    with pytest.raises(CohegraphError, match="too large for half precision"):
+        sequence_of_states(document, np.full((1, 2), 1e6, dtype=np.float32), np.array([0]))
 
 
 def test_a_damaged_database_is_set_aside(tmp_path, featurizer, computed):

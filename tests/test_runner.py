@@ -14,7 +14,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.experiments.folds import make_folds, read_folds, write_folds
 from cohegraph.experiments.measures import Estimate, average
 from cohegraph.experiments.plan import make_experiment
-from cohegraph.experiments.runner import Work, _name, _read
+from cohegraph.experiments.runner import Work, _check_systems, _name, _read
 from cohegraph.experiments.units import Result
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
@@ -78,6 +78,23 @@ def test_what_is_set_on_purpose_is_not_searched():
     points = searched(**dnn, sensitivity={"training.weight_decay": [0.0, 5.0]}, analyses={"compare": ["dnn", "dnn"]})
     assert "training.weight_decay" in points[0]
     assert "training.weight_decay" not in points[-1]
+
+
+def test_values_of_a_search_are_checked_together():
+    def checked(search):
+        plan = make_experiment(
+            {"name": "x", "corpus": {"kind": "table"}, "systems": [{"name": "moon-2019", "search": search}]}
+        )
+        _check_systems(plan, corpus())
+
+    checked({"hidden": [30, 60], "heads": [3, 6]})
+    for search, message in (
+        ({"hidden": [64, 8], "heads": [8, 16]}, "heads=16 is not valid: it must divide hidden, which is 8"),
+        ({"hidden": []}, "without any value"),
+        ({"batch": [2**63]}, "batch=9223372036854775808 is not valid"),
+    ):
+        with pytest.raises(CohegraphError, match=message):
+            checked(search)
 
 
 def test_a_system_chooses_by_its_own_figure():

@@ -224,6 +224,16 @@ def test_kernels_of_the_lightweight_convolution_sum_to_one_and_are_shared():
     assert not torch.allclose(kernels[0], kernels[2])
 
 
+def test_document_wide_patterns_see_the_order_of_inner_sentences():
+    generator = np.random.default_rng(0)
+    one = sequence([generator.normal(size=(2, WIDTH)) for _ in range(20)])
+    order = np.concatenate([[0, 1, 2], 3 + generator.permutation(14), [17, 18, 19]])
+    found = network("moon-2019", layers=2)
+    nn.init.zeros_(found.relation.weight)
+    first, second = (found.log_probabilities(Batch.of([document])) for document in (one, permuted(one, order)))
+    assert not torch.allclose(first, second, atol=1e-5)
+
+
 def test_pairs_of_neighbours():
     first, second = neighbours(torch.tensor([3, 1, 2]))
     assert list(zip(first.tolist(), second.tolist(), strict=True)) == [(0, 1), (1, 2), (3, 3), (4, 5)]

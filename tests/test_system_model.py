@@ -203,13 +203,30 @@ def test_dev_documents_and_epochs():
         SystemModel("dnn", SETTINGS.replaced({"training.patience": 2})).fit(FEATURES, LABELS)
 
 
+@pytest.mark.parametrize("changes", [{"heads": 6, "hidden": 60}, {"hidden": 60, "heads": 6}])
+def test_values_that_are_valid_only_together(changes, tmp_path):
+    model = SystemModel("moon-2019", SETTINGS, hyper_parameters={"epochs": 1, **changes}).fit(FEATURES, LABELS)
+    model.save(tmp_path / "model")
+    assert np.array_equal(load_model(tmp_path / "model").predict_proba(NEW), model.predict_proba(NEW))
+    clone(model).set_params(hyper_parameters__heads=10, hyper_parameters__hidden=70)
+
+
+def test_a_short_document_has_a_notice():
+    model = SystemModel("entity-graph", SETTINGS).fit(FEATURES, LABELS)
+    tallies = NEW.tallies.copy()
+    tallies[:, TALLIES.index("sentences")] = [1, *[2] * (len(NEW) - 1)]
+    first, second, *_ = model.assess(replace(NEW, tallies=tallies))
+    assert "Fewer than 2 sentences: this system sees hardly anything in it." in first.notices
+    assert not [notice for notice in second.notices if notice.startswith("Fewer")]
+
+
 def test_what_cannot_be_trained_is_said():
     for name, hyper_parameters, message in (
         ("gcn", None, "trained as a CoherenceModel"),
         ("gnc", None, "no system 'gnc'"),
         ("encoder", {"strength": "much"}, "strength='much' is not valid: Input should be a valid number"),
         ("encoder", {"strength": float("nan")}, "strength=nan is not valid"),
-        ("encoder", {"strength": -1.0}, r"strength=-1\.0 is not valid: Input should be greater than 0"),
+        ("encoder", {"strength": -1.0}, r"strength=-1\.0 is not valid: Input should be greater"),
         ("majority", {"strength": 1}, "no hyper-parameter 'strength'"),
         ("entity-graph", {"projection": "flat"}, "projection='flat' is not valid"),
         ("moon-2019", {"heads": 3}, "heads=3 is not valid: it must divide hidden"),

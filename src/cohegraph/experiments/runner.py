@@ -41,7 +41,7 @@ from cohegraph.corpora.corpus import Corpus
 from cohegraph.errors import CohegraphError
 from cohegraph.experiments.folds import Fold, make_folds, read_folds, write_folds
 from cohegraph.experiments.plan import Experiment, SystemPlan, Variant
-from cohegraph.experiments.units import Cost, Result, Unit, run_unit
+from cohegraph.experiments.units import Cost, Result, Unit, candidates, run_unit
 from cohegraph.features import Features, Featurizer
 from cohegraph.files import write_atomically
 from cohegraph.progress import track
@@ -223,9 +223,8 @@ def _check_systems(experiment: Experiment, corpus: Corpus) -> None:
     for name, variant_name, search in tried:
         settings = experiment.settings_of(section, variant_name)
         system = system_named(name).of(settings).changed(plans[name].settings)
-        for hyper_parameter, values in search.items():
-            for value in values:
-                system.changed({hyper_parameter: value})
+        if not [system.changed(changes) for changes in candidates(search)]:
+            raise CohegraphError(f"The search of {name} has a hyper-parameter without any value: name some.")
 
 
 def _search(experiment: Experiment, plan: SystemPlan, variant: Variant | None = None) -> Mapping[str, tuple[Any, ...]]:
@@ -259,13 +258,17 @@ def _all_features(
     experiment: Experiment, corpus: Corpus, store: FeatureStore, device: str, show_progress: bool
 ) -> dict[tuple[str, str], Features]:
     plans = {plan.name: plan for plan in experiment.systems}
+    by_name = {variant.name: variant for variant in experiment.variants}
     systems_of = {"": tuple(plans)} | {variant.name: variant.systems for variant in experiment.variants}
     found = {}
     for variant, systems in systems_of.items():
         for section in corpus.section_names:
             settings = experiment.settings_of(section, variant)
             needs = {
-                need for name in systems for need in system_named(name).of(settings).changed(plans[name].settings).needs
+                need
+                for name in systems
+                for changes in candidates(_search(experiment, plans[name], by_name.get(variant)))
+                for need in system_named(name).of(settings).changed({**plans[name].settings, **changes}).needs
             }
             texts = [corpus.texts[row] for row in corpus.rows_of(section).tolist()]
             featurizer = Featurizer(settings, device=device)

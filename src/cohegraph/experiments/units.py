@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
 
-from cohegraph.errors import CohegraphError
 from cohegraph.experiments.folds import Fold
 from cohegraph.features import Features
 from cohegraph.model.training import quality
@@ -125,7 +124,7 @@ def run_unit(unit: Unit, features: Features, classes: npt.NDArray[np.int64], lev
     before = _resident()
     start = time.perf_counter()
     best: tuple[tuple[float, float], dict[str, Any], System, Fitted, tuple[float, float]] | None = None
-    for changes in _candidates(unit.search):
+    for changes in candidates(unit.search):
         system = unit.system.changed(changes)
         fitted = system.fit(training, dev, levels, seed=unit.seed, on_epoch=watch if unit.best_on_test else None)
         found = fitted.probabilities(dev.features)
@@ -134,7 +133,7 @@ def run_unit(unit: Unit, features: Features, classes: npt.NDArray[np.int64], lev
         if best is None or figure > best[0]:
             best = (figure, changes, system, fitted, (accuracy, loss))
     if best is None:
-        raise CohegraphError(f"The search of {unit.system.name} has a hyper-parameter without any value.")
+        raise ValueError("a search without candidates")
     _, changes, system, fitted, (accuracy, loss) = best
     chosen = {**changes, **fitted.chosen}
     if unit.refit:
@@ -160,7 +159,8 @@ def run_unit(unit: Unit, features: Features, classes: npt.NDArray[np.int64], lev
     return result, cost
 
 
-def _candidates(search: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+def candidates(search: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    """Every combination of the values to try."""
     for values in itertools.product(*search.values()):
         yield dict(zip(search, values, strict=True))
 

@@ -74,10 +74,14 @@ def build_entity_grid(sentences: int, mentions: Iterable[tuple[int, str, int]]) 
 
 
 def role_number(dependency: str) -> int:
-    """The number of the role that a dependency gives, by its name in Universal or in spaCy's English labels."""
-    if dependency.startswith(("nsubj", "csubj")):
+    """The number of the role that a dependency gives, by its name in Universal or in spaCy's English labels.
+
+    Roles are the underlying ones: the subject of a passive is its object, and the agent its subject.
+    """
+    if dependency in _SUBJECTS:
         return ROLES.index("S")
     return ROLES.index("O" if dependency in _OBJECTS else "X")
 
 
-_OBJECTS: Sequence[str] = ("obj", "dobj", "iobj", "dative")
+_SUBJECTS: Sequence[str] = ("nsubj", "csubj", "nsubj:outer", "csubj:outer", "obl:agent", "agent")
+_OBJECTS: Sequence[str] = ("obj", "dobj", "iobj", "dative", "nsubjpass", "nsubj:pass", "csubjpass", "csubj:pass")

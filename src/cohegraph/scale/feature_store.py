@@ -31,7 +31,7 @@ from scipy import sparse
 from cohegraph.errors import CohegraphError
 from cohegraph.features import OF_ENCODER, TALLIES, Features, Featurizer, Material, Structure
 from cohegraph.files import cache_folder
-from cohegraph.graph.entity_grid import EntityGrid
+from cohegraph.graph.entity_grid import ROLES, EntityGrid
 from cohegraph.progress import track
 from cohegraph.scale.token_files import TOKEN_QUERY, TOKEN_TABLE, TokenFiles
 from cohegraph.text.document import Document
@@ -175,16 +175,21 @@ class FeatureStore:
         for last in (False, True):
             try:
                 return action()
+            except OSError as error:
+                raise CohegraphError(self._trouble(error.strerror or str(error))) from None
             except sqlite3.Error as error:
                 # Extended codes carry the plain one in their lowest byte.
                 damaged = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _DAMAGED
                 if last or not damaged:
-                    raise CohegraphError(
-                        f"The features kept in {self._file} cannot be read or written ({error}): wait until no other "
-                        "process uses them, make room on the disk, or name another place in COHEGRAPH_CACHE."
-                    ) from None
+                    raise CohegraphError(self._trouble(str(error))) from None
                 self._file.replace(self._file.with_name(f"{FILE}.damaged"))
         raise AssertionError("the loop ends with an answer or an error")
+
+    def _trouble(self, what: str) -> str:
+        return (
+            f"The features kept in {self._file.parent} cannot be read or written ({what}): wait until no other process "
+            "uses them, make room on the disk, or name another place in COHEGRAPH_CACHE."
+        )
 
     def _connect(self) -> sqlite3.Connection:
         """The database with all its tables, as they are here."""
@@ -228,7 +233,10 @@ def _fits_encoded(arrays: Arrays) -> bool:
 def _fits_grid(arrays: Arrays) -> bool:
     match _shapes(arrays, *_GRID):
         case ((2,), (4, _)):
-            return True
+            (sentences, entities), (sentence, entity, role, mentions) = arrays["size"], arrays["cells"]
+            lowest = min(part.min(initial=0) for part in (sentence, entity, role - 1, mentions - 1))
+            beyond = (sentence >= sentences).any() or (entity >= entities).any() or (role >= len(ROLES)).any()
+            return bool(lowest >= 0 and not beyond)
     return False
 
 

@@ -22,7 +22,16 @@ from cohegraph.features import Features
 from cohegraph.model.gcn import dropped, initial_weights
 from cohegraph.model.training import Dev, optimise
 from cohegraph.settings import Settings, TrainingSettings
-from cohegraph.systems.system import ONE_VECTOR, Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
+from cohegraph.systems.system import (
+    ONE_VECTOR,
+    Arrays,
+    Graded,
+    OnEpoch,
+    Probabilities,
+    StorableSystem,
+    expect_shapes,
+    spread,
+)
 
 Floats = npt.NDArray[np.floating]
 
@@ -62,6 +71,7 @@ class _Network(nn.Module):
 class _FittedNetwork:
     network: _TwoLayers
     inputs: Callable[[Features], Floats]
+    seen: npt.NDArray[np.uint8]
     epoch: int = 0
 
     @property
@@ -75,10 +85,11 @@ class _FittedNetwork:
     def probabilities(self, features: Features) -> Probabilities:
         # Row by row, so that the digits of a document do not depend on the others.
         rows = [self.network.logits(row) for row in self.inputs(features)]
-        return np.asarray(softmax(np.array(rows, dtype=np.float64).reshape(-1, self.network.w1.shape[1]), axis=1))
+        logits = np.array(rows, dtype=np.float64).reshape(-1, self.network.w1.shape[1])
+        return spread(softmax(logits, axis=1), np.flatnonzero(self.seen), len(self.seen))
 
     def arrays(self) -> Arrays:
-        return {"w0": self.network.w0, "w1": self.network.w1}
+        return {"w0": self.network.w0, "w1": self.network.w1, "seen": self.seen}
 
 
 @dataclass(frozen=True)
@@ -101,31 +112,36 @@ class TwoLayerNetwork(StorableSystem):
     def fit(
         self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
     ) -> _FittedNetwork:
-        """Train as the GCN is trained."""
+        """Train as the GCN is trained: levels that no training document has are none of its classes."""
+        known = np.unique(training.classes)
+        seen = np.isin(np.arange(levels), known).astype(np.uint8)
+        dev = None if dev is None else dev.of_levels(known)
         settings = self.training.model_copy(update={"seed": seed})
         generator = torch.Generator().manual_seed(seed)
         matrix = torch.from_numpy(self.inputs(training.features).astype(np.float32))
 
         def watched(number: int, network: _TwoLayers) -> None:
             if on_epoch is not None:
-                on_epoch(number, _FittedNetwork(network, self.inputs, number).probabilities)
+                on_epoch(number, _FittedNetwork(network, self.inputs, seen, number).probabilities)
 
         result = optimise(
-            _Network(matrix, settings, levels, generator),
-            training.classes,
-            levels,
+            _Network(matrix, settings, len(known), generator),
+            np.searchsorted(known, training.classes),
+            len(known),
             settings,
             generator,
-            dev=None if dev is None else _dev(self.inputs(dev.features), dev.classes),
+            dev=None if dev is None else _dev(self.inputs(dev.features), np.searchsorted(known, dev.classes)),
             on_epoch=None if on_epoch is None else watched,
         )
-        return _FittedNetwork(result.network, self.inputs, result.chosen_epoch)
+        return _FittedNetwork(result.network, self.inputs, seen, result.chosen_epoch)
 
     def restored(self, arrays: Arrays, levels: int) -> _FittedNetwork:
         """The two matrices."""
         hidden = self.training.hidden
-        expect_shapes(arrays, {"w0": (None, hidden), "w1": (hidden, levels)})
-        return _FittedNetwork(_TwoLayers(arrays["w0"], arrays["w1"]), self.inputs)
+        expect_shapes(arrays, {"w0": (None, hidden), "w1": (hidden, None), "seen": (levels,)})
+        if arrays["w1"].shape[1] != arrays["seen"].astype(bool).sum():
+            raise ValueError("w1 has other levels than were seen")
+        return _FittedNetwork(_TwoLayers(arrays["w0"], arrays["w1"]), self.inputs, arrays["seen"])
 
 
 def _dev(inputs: Floats, classes: npt.NDArray[np.int64]) -> Dev[_TwoLayers]:

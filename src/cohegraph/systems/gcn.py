@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from cohegraph.features import Features
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.settings import CorpusGraphSettings, NodeSettings, Settings, TrainingSettings
@@ -63,8 +61,7 @@ class CorpusGCN(System):
 
         if dev is not None:
             # Of a level that no training document has, nothing can be learnt, and nothing is chosen by it.
-            known = np.isin(dev.classes, training.classes)
-            dev = Graded(dev.features[known], dev.classes[known]) if known.any() else None
+            dev = dev.of_levels(training.classes)
 
         def watched(number: int, model: CoherenceModel) -> None:
             if on_epoch is not None:

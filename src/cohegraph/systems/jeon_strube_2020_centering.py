@@ -1,24 +1,24 @@
 r"""Centering and hierarchical segments (Jeon and Strube, 2020, EMNLP): attention guided by a discourse structure.
 
 - **Centres.** Attention over the tokens of sentence i, :math:`a_t = softmax_t(u \cdot \tanh(W h_t))`, ranks its
-  forward-looking centres, the ``centres`` tokens with the highest weights; the first of them is the preferred
-  centre :math:`Cp_i`. The backward-looking centre :math:`Cb_i` is the forward-looking centre of sentence i-1 that
-  is most like one of sentence i. The sentence's vector is :math:`s_i = \sum_t a_t h_t`.
-- **Segments.** A stack holds the sentences that are still open. For each sentence, those on top are closed until
-  one is found whose preferred centre goes on, that is :math:`\cos(Cp_j, Cb_i)` is at least ``threshold``; the
-  sentence is then placed beneath it, or begins a new segment where none is left. That gives a tree for each
-  paragraph-like segment.
+  forward-looking centres, the ``centres`` tokens with the highest weights; the first of them is the preferred centre
+  :math:`Cp_i`. The backward-looking centre :math:`Cb_i` is the forward-looking centre of sentence i-1 that is most like
+  the mean of sentence i. The sentence's vector is :math:`s_i = \sum_t a_t h_t`.
+- **Segments.** A stack holds the sentences that are still open. For each sentence, those on top are closed until one is
+  found whose preferred centre goes on, that is :math:`\cos(Cp_j, Cb_i)` is at least ``threshold``; the sentence is then
+  placed beneath it, or begins a new segment where none is left.
 - **Structure-guided attention.** A transformer layer over sentence vectors, to each of which a vector for its depth in
-  the tree is added; a sentence sees itself, the sentences above it in the tree and those below it. The mean of the
-  outputs is classified.
+  the tree is added (deeper than 7 counts as 7); a sentence sees itself, the sentences above it in the tree and those
+  below it. The mean of the outputs is classified.
 
-Simplified: centres are single tokens and compared as the encoder gives them; the encoder is not trained along.
+Simplified: a learnt attention ranks centres, where the authors' code takes the encoder's own and bars punctuation; one
+comparison places a sentence, where theirs joins several sentences to a segment by comparing first backward-looking
+centres with each other and then with preferred ones; one layer instead of four; the encoder is not trained along.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated
 
 import torch
@@ -112,14 +112,15 @@ class _Centering(Network):
         forward = [
             words[rank.topk(min(self.centres, len(rank))).indices] for words, rank in zip(tokens, ranks, strict=True)
         ]
+        means = piece_means(batch.tokens, batch.sentences)
         longest = int(batch.documents.max())
         sees = torch.eye(longest, dtype=torch.bool).repeat(len(batch.documents), 1, 1)
         first, deep = 0, []
         for number, length in enumerate(batch.documents.tolist()):
             centres = forward[first : first + length]
             backward = [centres[0][0]]
-            for before, now in pairwise(centres):
-                backward.append(before[int((before @ now.T).amax(dim=1).argmax())])
+            for before, now in zip(centres[:-1], means[first + 1 : first + length], strict=True):
+                backward.append(before[int((before @ now).argmax())])
             preferred = torch.stack([one[0] for one in centres])
             above = parents(preferred, torch.stack(backward), self.threshold)
             sees[number, :length, :length] = related(above)

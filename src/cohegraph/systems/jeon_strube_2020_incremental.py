@@ -10,7 +10,9 @@ How far the focus is from the centroid, :math:`d_i = 1 - \cos(f_i, c_{i-1})`, an
 = d_i - d_{i-1}`, go through a convolution along the text; each filter's largest and mean value, beside the last
 centroid, are classified. The first sentence has nothing before it: :math:`d_1 = 0`.
 
-Simplified: one focus a sentence, where the original attends with several heads; the encoder is not trained along.
+Simplified: the focus by learnt attention, the running centroid and the change of distance follow the idea of
+reading sentence by sentence; the authors' released code takes mean-pooled sentences and the centroid of the whole
+document, and one filter with pooling to a fixed length. The encoder is not trained along.
 """
 
 from __future__ import annotations

@@ -51,4 +51,6 @@ class Majority(StorableSystem):
     def restored(self, arrays: Arrays, levels: int) -> _Shares:
         """The shares."""
         expect_shapes(arrays, {"shares": (levels,)})
+        if arrays["shares"].min() < 0 or not np.isclose(arrays["shares"].sum(), 1):
+            raise ValueError("the shares are none")
         return _Shares(arrays["shares"])

@@ -2,14 +2,16 @@ r"""The unified model (Moon et al., 2019): grammar, relations of neighbours, and
 
 - Sentence grammar: a bidirectional LSTM reads each sentence; its two last states are the sentence's vector
   :math:`s_i`.
-- Relations: a bilinear layer sees each pair of neighbours, :math:`r_i = ReLU(s_i^T B s_{i+1} + b)`, in as many
-  dimensions as ``relations`` says.
-- Document-wide patterns: a lightweight convolution, with one kernel, normalised by softmax, for each of ``heads``
-  groups of dimensions, runs over all sentence vectors; its mean over the document is :math:`g`.
+- Relations: a bilinear layer sees each pair of neighbours, :math:`r_i = s_i^T B s_{i+1} + b`, in as many dimensions
+  as ``relations`` says.
+- Document-wide patterns: ``layers`` lightweight convolutions over the sentence vectors, each with one kernel,
+  normalised by softmax, for each of ``heads`` groups of dimensions, followed by a linear layer, ReLU and a sum with
+  what went in; the mean over the document is :math:`g`.
 
 Each pair is joined with the document-wide vector, :math:`[r_i; g]`; their mean is classified.
 
-Simplified: the original scores each pair and ranks documents by the sum; here levels are classified.
+Simplified: the original also trains the LSTM as a language model, joins each relation with the next pair's, and ranks
+documents by the sum of the pairs' scores; here levels are classified.
 """
 
 from __future__ import annotations
@@ -65,21 +67,25 @@ def neighbours(documents: Tensor) -> tuple[Tensor, Tensor]:
 
 class _Unified(Network):
     def __init__(
-        self, width: int, levels: int, hidden: int, dropout: float, relations: int, heads: int, kernel: int
+        self, width: int, levels: int, hidden: int, dropout: float, relations: int, layers: int, heads: int, kernel: int
     ) -> None:
         super().__init__()
         self.reader = Reader(width, hidden, dropout)
         self.sentence = Recurrent(hidden, hidden // 2, both_ways=True)
         self.relation = nn.Bilinear(hidden, hidden, relations)
-        self.wide = LightweightConvolution(hidden, heads, kernel)
+        self.wide = nn.ModuleList(LightweightConvolution(hidden, heads, kernel) for _ in range(layers))
+        self.mixed = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers))
         self.verdict = Verdict(relations + hidden, levels, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         sentences = self.sentence.last(self.reader(batch.tokens), batch.sentences)
         rows, real = padded(sentences, batch.documents)
-        wide = piece_means(self.wide(rows)[real], batch.documents)
+        for convolution, mixed in zip(self.wide, self.mixed, strict=True):
+            # What stands behind a document stays nothing, or the next layer would see it.
+            rows = (rows + torch.relu(mixed(convolution(rows)))) * real[:, :, None]
+        wide = piece_means(rows[real], batch.documents)
         first, second = neighbours(batch.documents)
-        related = torch.relu(self.relation(sentences[first], sentences[second]))
+        related = self.relation(sentences[first], sentences[second])
         local = piece_means(related, (batch.documents - 1).clamp(min=1))
         logits: Tensor = self.verdict(torch.cat([local, wide], dim=1))
         return logits
@@ -91,6 +97,7 @@ class UnifiedModel(SequenceModel):
 
     Args:
         relations: Dimensions of the bilinear layer.
+        layers: Lightweight convolutions, one after the other.
         heads: Groups of dimensions with a kernel each; divides ``hidden``.
         kernel: How many sentences a kernel sees; odd.
     """
@@ -99,7 +106,8 @@ class UnifiedModel(SequenceModel):
     title = "Moon et al. (2019)"
     citation = "Moon, Mohiuddin, Joty and Xu (2019)"
 
-    relations: Annotated[int, Field(ge=1, le=4096)] = 16
+    relations: Annotated[int, Field(ge=1, le=256)] = 16
+    layers: Annotated[int, Field(ge=1, le=20)] = 2
     heads: Annotated[int, Field(ge=1)] = 8
     kernel: Annotated[int, Field(ge=1, le=99)] = 5
 
@@ -117,4 +125,4 @@ class UnifiedModel(SequenceModel):
 
     def network(self, width: int, levels: int) -> Network:
         """The unified model."""
-        return _Unified(width, levels, self.hidden, self.dropout, self.relations, self.heads, self.kernel)
+        return _Unified(width, levels, self.hidden, self.dropout, self.relations, self.layers, self.heads, self.kernel)

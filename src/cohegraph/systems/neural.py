@@ -240,13 +240,13 @@ class SequenceModel(StorableSystem):
     )
 
     tokens: Literal["states", "words"] = "states"
-    hidden: Annotated[int, Field(ge=1, le=4096)] = 64
+    hidden: Annotated[int, Field(ge=1, le=1024)] = 64
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
-    epochs: Annotated[int, Field(ge=1)] = 20
-    patience: Annotated[int, Field(ge=1)] = 3
-    batch: Annotated[int, Field(ge=1)] = 32
-    learning_rate: Annotated[float, Field(gt=0)] = 0.002
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0001
+    epochs: Annotated[int, Field(ge=1, le=10**6)] = 20
+    patience: Annotated[int, Field(ge=1, le=10**6)] = 3
+    batch: Annotated[int, Field(ge=1, le=10**6)] = 32
+    learning_rate: Annotated[float, Field(gt=0, le=10)] = 0.002
+    weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.0001
     choose_by: Literal["accuracy", "loss"] = "accuracy"
 
     @property
@@ -267,6 +267,7 @@ class SequenceModel(StorableSystem):
         self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
     ) -> FittedSequenceModel:
         """Train in batches; with dev documents, keep the best epoch."""
+        dev = None if dev is None else dev.of_levels(training.classes)
         sequences = training.features.sequences(self.tokens)
         width = np.asarray(sequences[0].vectors).shape[1]
         best: tuple[tuple[float, float], int, dict[str, Tensor]] | None = None
@@ -284,7 +285,8 @@ class SequenceModel(StorableSystem):
                         weights = {name: tensor.clone() for name, tensor in network.state_dict().items()}
                         best = (figure, number, weights)
                 if on_epoch is not None:
-                    on_epoch(number, FittedSequenceModel(network, self.tokens, number).probabilities)
+                    with torch.random.fork_rng(devices=[]):
+                        on_epoch(number, FittedSequenceModel(network, self.tokens, number).probabilities)
                 if best is not None and number - best[1] >= self.patience:
                     break
         if best is not None:

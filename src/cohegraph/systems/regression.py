@@ -76,7 +76,7 @@ class Regression(StorableSystem):
         strength: scikit-learn's C: the smaller, the stronger the L2 penalty.
     """
 
-    strength: Annotated[float, Field(gt=0)] = 1.0
+    strength: Annotated[float, Field(ge=1e-9, le=1e9)] = 1.0
 
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.01, 0.1, 1.0, 10.0)}
 
@@ -156,7 +156,7 @@ class EncoderRegression(Regression):
     limits = (ONE_VECTOR,)
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
 
-    strength: Annotated[float, Field(gt=0)] = 0.01
+    strength: Annotated[float, Field(ge=1e-9, le=1e9)] = 0.01
 
     def inputs(self, features: Features) -> Floats:
         """The vector."""

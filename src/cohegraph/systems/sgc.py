@@ -121,7 +121,7 @@ class SimpleGraphConvolution(StorableSystem):
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
 
     corpus_graph: CorpusGraphSettings
-    strength: Annotated[float, Field(gt=0)] = 0.01
+    strength: Annotated[float, Field(ge=1e-9, le=1e9)] = 0.01
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -148,6 +148,8 @@ class SimpleGraphConvolution(StorableSystem):
         patterns = len(own["degrees"])
         shapes = {"sums": (patterns, None), "degrees": (patterns,), "frequency": (patterns,), "documents": (1,)}
         expect_shapes(own, shapes)
+        if own["documents"][0] < max(1, own["frequency"].max(initial=0)) or own["degrees"].min(initial=1) <= 0:
+            raise ValueError("the sums are of no documents")
         rest = {name: array for name, array in arrays.items() if name not in own}
         regression = _OnInputs(self.strength).restored(rest, levels)
         smoother = _Smoother(own["sums"], own["degrees"], own["frequency"], int(own["documents"][0]), self.corpus_graph)

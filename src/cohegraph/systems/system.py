@@ -32,6 +32,11 @@ class Graded:
             Features.concatenate([self.features, other.features]), np.concatenate([self.classes, other.classes])
         )
 
+    def of_levels(self, levels: Classes) -> Graded | None:
+        """The documents of some levels only, or nothing where there are none."""
+        chosen = np.isin(self.classes, levels)
+        return Graded(self.features[chosen], self.classes[chosen]) if chosen.any() else None
+
 
 class Fitted(Protocol):
     """A system that has learnt."""

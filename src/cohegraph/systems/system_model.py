@@ -174,6 +174,12 @@ class SystemModel(CoherenceEstimator[SystemDescription]):
         return Learnt({**attributes, "fitted_": fitted}, figures)
 
     def _probabilities(self, features: Features) -> npt.NDArray[np.float64]:
+        for name, width in (_widths(features, self.system_.needs) if len(features) else {}).items():
+            if width != self.widths_[name]:
+                raise CohegraphError(
+                    f"The model reads token vectors of {self.widths_[name]} dimensions, and these have {width}: use "
+                    "the parts that it was trained with."
+                )
         by_level = _each(self.fitted_, _of_settings(features, self.settings_), len(self.levels_))
         return by_level[:, _level_numbers(self.classes_, self.levels_)]
 
@@ -241,6 +247,8 @@ class SystemModel(CoherenceEstimator[SystemDescription]):
     def _described(cls, about: SystemDescription, settings: Settings, device: str) -> Self:
         model = cls(about.system, settings, about.levels, device, about.hyper_parameters)
         model.system_ = model.resolved_system
+        if set(about.hyper_parameters) != set(model.system_.hyper_parameters):
+            raise CohegraphError("hyper-parameters are missing")
         return model
 
     def _restore(self, arrays: Arrays, about: SystemDescription, folder: str | Path) -> None:
@@ -348,7 +356,7 @@ def _of_settings(features: Features, settings: Settings) -> Features:
     return features if features.settings is not None else replace(features, settings=settings)
 
 
-def _widths(features: Features, needs: frozenset[Material]) -> dict[str, int]:
+def _widths(features: Features, needs: frozenset[Material]) -> dict[Literal["states", "words"], int]:
     """How long the token vectors are that a system reads."""
     return {name: np.asarray(features.sequences(name)[0].vectors).shape[1] for name in _OF_SEQUENCES if name in needs}
 

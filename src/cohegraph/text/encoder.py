@@ -40,7 +40,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class TokenStates:
-    """The last states of a text's tokens (special ones are no tokens of the text), and where each token begins.
+    """The last states of a text's tokens (special ones are no tokens of the text), and where each token ends.
 
     Shapes: ``states`` (tokens, dimensions), ``places`` (tokens,).
     """
@@ -130,7 +130,9 @@ class TransformerEncoder:
                     found = self._model(input_ids=torch.tensor([ids], device=self._device)).last_hidden_state[0]
                 real = np.asarray(special) == 0
                 states.append(found.float().cpu().numpy()[real])
-                places.append(np.asarray(offsets, dtype=np.int64).reshape(-1, 2)[real, 0])
+                # The last character: some tokenizers count the space before a word as its first.
+                begins, ends = np.asarray(offsets, dtype=np.int64).reshape(-1, 2)[real].T
+                places.append(np.maximum(ends - 1, begins))
         return TokenStates(np.concatenate(states), np.concatenate(places))
 
     def _encode(self, texts: Sequence[str]) -> Encoded:
@@ -208,6 +210,8 @@ def _load(source: str) -> tuple[Any, Any, str]:
         tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
         model = AutoModel.from_pretrained(place, use_safetensors=True, dtype=torch.float32, trust_remote_code=False)
         model.eval()
+        if not tokenizer.is_fast:
+            raise ValueError("the tokenizer does not say where its tokens stand")
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise MissingPartError(
             f"The encoder '{source}' cannot be loaded: name a folder with a tokenizer and safetensors weights, a model "

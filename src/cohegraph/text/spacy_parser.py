@@ -136,4 +136,6 @@ def _sentences(doc: Doc, offset: int) -> Iterator[Sentence]:
 
 def _noun(token: Any, offset: int) -> Noun:
     start = token.idx + offset
-    return Noun(token.text, token.lemma_, start, start + len(token.text), token.pos_, token.dep_)
+    # What hangs on the "by" of a passive is its agent.
+    dependency = "agent" if token.dep_ == "pobj" and token.head.dep_ == "agent" else token.dep_
+    return Noun(token.text, token.lemma_, start, start + len(token.text), token.pos_, dependency)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cohegraph.errors import CohegraphError
 from cohegraph.text.document import Document
 from cohegraph.text.word_vectors import WordVectors
 
@@ -79,7 +80,7 @@ def sequence_of_states(
     Args:
         document: The parsed text.
         states: (tokens, width).
-        places: Where each token begins in the text.
+        places: Where each token ends in the text.
     """
     if not document.sentences or not len(states):
         return _empty(states.shape[1])
@@ -98,12 +99,16 @@ def sequence_of_words(document: Document, vectors: WordVectors) -> TokenSequence
 
 def _arranged(document: Document, vectors: npt.NDArray[np.floating], owner: npt.NDArray[np.int64]) -> TokenSequence:
     """Tokens by sentence; sentences without a token (the text was cut, or they are marks alone) are left out."""
+    with np.errstate(over="ignore"):
+        half = np.asarray(vectors, dtype=np.float16)
+    if not np.isfinite(half).all():
+        raise CohegraphError("The encoder's states are too large for half precision: choose another encoder.")
     tokens = np.bincount(owner, minlength=len(document.sentences))
     breaks = [match.start() for match in _BLANK_LINE.finditer(document.text)]
     starts = [sentence.start for sentence in document.sentences]
     paragraph = np.searchsorted(breaks, starts)[tokens > 0]
     return TokenSequence(
-        vectors=np.asarray(vectors, dtype=np.float16),
+        vectors=half,
         sentences=tokens[tokens > 0],
         paragraphs=np.unique(paragraph, return_counts=True)[1],
     )
