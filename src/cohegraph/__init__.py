@@ -4,7 +4,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.settings import Settings
 from cohegraph.version import __version__
 
-__all__ = ["CohegraphError", "CoherenceModel", "Settings", "SystemModel", "__version__", "load_model"]
+__all__ = ["CohegraphError", "CoherenceModel", "Settings", "SystemModel", "__version__", "load_model", "new_model"]
 
 
 def __getattr__(name: str) -> object:
@@ -13,7 +13,7 @@ def __getattr__(name: str) -> object:
         from cohegraph.model.coherence_model import CoherenceModel
 
         return CoherenceModel
-    if name in ("SystemModel", "load_model"):
+    if name in ("SystemModel", "load_model", "new_model"):
         from cohegraph.systems import system_model
 
         return getattr(system_model, name)

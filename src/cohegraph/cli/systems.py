@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -12,13 +13,17 @@ from rich.table import Table
 from cohegraph.cli.output import console, plain
 from cohegraph.settings import Settings
 
-_MATERIAL = {"states": "encoder states of tokens", "words": "word vectors of tokens", "grid": "entity grid"}
+if TYPE_CHECKING:
+    from cohegraph.systems.system import System
+
+_MATERIAL = {"states": "states of tokens", "words": "word vectors", "grid": "roles of entities"}
 
 
 def systems(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a system, one a line.")] = False,
 ) -> None:
     """List all systems: where they come from, what they need of a document, and their hyper-parameters."""
+    from cohegraph.systems.neural import SequenceModel
     from cohegraph.systems.registry import SYSTEMS
 
     made = [kind.of(Settings()) for kind in SYSTEMS.values()]
@@ -27,6 +32,7 @@ def systems(
             about = {
                 "name": one.name,
                 "title": one.title,
+                "description": _in_a_line(one),
                 "citation": one.citation,
                 "needs": sorted(one.needs),
                 "hyper_parameters": one.hyper_parameters,
@@ -34,20 +40,35 @@ def systems(
             }
             print(json.dumps(about, ensure_ascii=False))
         return
+    shared = {item.name for item in fields(SequenceModel)}
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("name", "title", "citation", "needs", "hyper-parameters"):
+    for title in ("name", "what it is", "citation", "needs", "hyper-parameters"):
         table.add_column(title, overflow="fold", no_wrap=title == "name")
     for one in made:
         needs = ", ".join(_MATERIAL.get(name, name) for name in sorted(one.needs))
-        table.add_row(*plain(one.name, one.title, one.citation, needs, _shown(one.hyper_parameters)))
+        own = {
+            name: value
+            for name, value in one.hyper_parameters.items()
+            if not (isinstance(one, SequenceModel) and name in shared)
+        }
+        common = "as all on tokens; " if isinstance(one, SequenceModel) else ""
+        table.add_row(*plain(one.name, _in_a_line(one), one.citation, needs, f"{common}{_shown(own)}".rstrip("; ")))
     screen = console()
     screen.print(table)
+    example = next(one for one in made if isinstance(one, SequenceModel))
+    common = _shown({name: value for name, value in example.hyper_parameters.items() if name in shared})
     for line in (
+        f"All that read tokens have {common} (tokens: states or words).",
         "All systems are given the encoder's vector, pattern counts and surface figures of a document.",
         "corpus_graph.*, nodes.* and training.* are groups of settings.",
         "Train one with: cohegraph train CORPUS --system NAME --set HYPER-PARAMETER=VALUE --out FOLDER",
     ):
         screen.print(*plain(line), style="dim")
+
+
+def _in_a_line(system: System) -> str:
+    """The first line of what its class says."""
+    return (type(system).__doc__ or "").split("\n")[0].rstrip(".")
 
 
 def _shown(hyper_parameters: Mapping[str, Any]) -> str:

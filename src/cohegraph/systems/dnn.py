@@ -150,7 +150,7 @@ def _dev(inputs: Floats, classes: npt.NDArray[np.int64]) -> Dev[_TwoLayers]:
 
 @dataclass(frozen=True)
 class EncoderNetwork(TwoLayerNetwork):
-    """On the encoder's document vector."""
+    """The paper's baseline: a two-layer network on the encoder's document vector."""
 
     name = "dnn"
     title = "Encoder + DNN"

@@ -9,8 +9,8 @@ neighbouring sentences:
 Entities that are named ``salient`` times or more are counted apart from the others. A multinomial logistic regression
 takes the place of the ranking SVM, since there are levels to tell.
 
-Simplified: nouns with the same lemma are one entity (the original's "Coreference-" setting), and roles come from the
-dependency of each noun.
+Simplified: nouns with the same lemma are one entity (the original's "Coreference-" setting). Roles come from the
+dependency of each noun, and are the underlying ones: the subject of a passive is an object, its agent a subject.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cohegraph.systems.system import RECURRING_NOUNS
 
 @dataclass(frozen=True)
 class EntityGridRegression(Regression):
-    """Transitions of roles of entities.
+    """Logistic regression on the shares of transitions of roles of entities.
 
     Args:
         length: How many neighbouring sentences a transition spans.

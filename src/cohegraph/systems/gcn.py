@@ -31,7 +31,7 @@ class _FittedModel:
 
 @dataclass(frozen=True)
 class CorpusGCN(System):
-    """A `CoherenceModel`: what users train, save and score with."""
+    """The method: a two-layer GCN on the corpus graph, as a `CoherenceModel`."""
 
     name = "gcn"
     title = "Corpus graph + GCN"
@@ -78,7 +78,7 @@ class CorpusGCN(System):
 
 @dataclass(frozen=True)
 class WithoutPatternEdges(CorpusGCN):
-    """Without edges between patterns (the paper's "- ESS")."""
+    """The method without edges between patterns (the paper's "- ESS")."""
 
     name = "gcn-no-pmi"
     title = "GCN without pattern edges"
@@ -91,7 +91,7 @@ class WithoutPatternEdges(CorpusGCN):
 
 @dataclass(frozen=True)
 class WithoutEdges(CorpusGCN):
-    """Without any edges (the paper's "- ESS, EDS"): every document by itself.
+    """The method without any edges (the paper's "- ESS, EDS"): every document by itself.
 
     This has the form of the DNN baseline, and is the same where document nodes carry the vector alone.
     """

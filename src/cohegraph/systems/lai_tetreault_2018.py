@@ -1,8 +1,11 @@
-"""ParSeq (Lai and Tetreault, 2018): three LSTMs, one above the other.
+r"""ParSeq (Lai and Tetreault, 2018): three LSTMs, one above the other.
 
 The first reads the words of a sentence, the second the sentences of a paragraph, the third the paragraphs of the
-document; the last state of each is what the next one reads, and the last of all is classified. Blank lines part
-paragraphs; a text without any is one paragraph.
+document; the last state of each is what the next one reads, and the last of all is classified:
+
+.. math:: s_i = LSTM_1(w_{i1} \dots w_{in}), \quad p_j = LSTM_2(s_i \in j), \quad P = softmax(W LSTM_3(p_1 \dots p_m))
+
+Simplified: blank lines part paragraphs, and a text without any is one paragraph; word vectors are not trained along.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Subgraphs as features (Mesgar and Strube, 2016): by themselves, and beside the encoder as the paper has them.
+r"""Subgraphs as features (Mesgar and Strube, 2016): by themselves, and beside the encoder as the paper has them.
 
 The original mines frequent subgraphs of lexical coherence graphs, whose sentences are linked where two of their
-words have similar embeddings, and ranks documents by the subgraphs' frequencies with an SVM. Here the graphs and
-subgraphs are the method's, and levels are told by
+words have similar embeddings, and ranks documents by the subgraphs' frequencies with an SVM. Here the graphs, whose
+links are between nouns, and the subgraphs are the method's; the share of pattern g in document d is :math:`\phi(g,
+d) = count(g, d) / \sum_h count(h, d)`, and levels are told by
 
 - ``subgraphs``: a logistic regression on the share of each frequent, connected pattern, as near to the original as
   levels allow;
@@ -30,7 +31,7 @@ from cohegraph.systems.system import Graded, OnEpoch
 
 @dataclass(frozen=True)
 class SubgraphFeatures(TwoLayerNetwork):
-    """On the encoder's vector and the share of each pattern among the document's subgraphs."""
+    """A two-layer network on the encoder's vector and the share of each pattern."""
 
     name = "subgraph-features"
     title = "Mesgar & Strube (2016)"
@@ -55,7 +56,7 @@ def pattern_shares(counts: sparse.csr_array) -> Floats:
 
 @dataclass(frozen=True)
 class SubgraphRegression(Regression):
-    """On the share of each frequent, connected pattern among the document's connected subgraphs.
+    """Logistic regression on the shares of frequent, connected patterns among all connected ones.
 
     Args:
         support: The share of training documents in which a pattern must occur to be frequent.

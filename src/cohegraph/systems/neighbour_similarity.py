@@ -35,7 +35,7 @@ def neighbour_similarity(sequence: TokenSequence, order: int = 1) -> float:
 
 @dataclass(frozen=True)
 class NeighbourSimilarity(Regression):
-    """First- and second-order coherence.
+    """Logistic regression on the mean similarity of neighbouring sentences, and of every second one.
 
     Args:
         tokens: `states` of the encoder, or `words`: word vectors.

@@ -136,7 +136,7 @@ def _known(standardised: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class SurfaceRegression(Regression):
-    """On six surface figures: how long the text is, and what its words and sentences look like."""
+    """Logistic regression on six surface figures, such as the lengths of text, sentences and words."""
 
     name = "surface"
     title = "Surface figures + LR"
@@ -149,7 +149,7 @@ class SurfaceRegression(Regression):
 
 @dataclass(frozen=True)
 class EncoderRegression(Regression):
-    """On the encoder's document vector."""
+    """Logistic regression on the encoder's document vector."""
 
     name = "encoder"
     title = "Encoder + LR"

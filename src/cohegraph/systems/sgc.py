@@ -4,9 +4,11 @@ The nonlinearity of the GCN is removed. Two layers are then one linear map of th
 
 .. math:: P = softmax(\hat A^2 X W)
 
-and training is a logistic regression on :math:`\hat A^2 X`, which is computed once. A new document has a closed
-form as in the GCN: with its weights :math:`b`, its degree :math:`d = 1 + \sum b`, the sums :math:`S = B^T (X /
-\sqrt{d})` of the training documents and their degrees :math:`s' = s + b`,
+and training is a logistic regression on :math:`\hat A^2 X`, standardised, which is computed once; as in the method,
+pattern nodes carry zeros, so that edges between patterns count in degrees only. A new document has a closed form as
+in the GCN: with its vector :math:`x`, its weights :math:`b`, its degree :math:`d = 1 + \sum b`, the sums :math:`S =
+B^T (X / \sqrt{d})` over the training documents' vectors :math:`X` and weights :math:`B`, and the degrees :math:`s'
+= s + b` of the patterns,
 
 .. math:: \tilde x = \sum_j \frac{b_j}{\sqrt{s'_j d}} \cdot \frac{S_j + b_j x / \sqrt d}{\sqrt{s'_j}} + \frac{x}{d^2}
 """

@@ -113,7 +113,10 @@ class SystemModel(CoherenceEstimator[SystemDescription]):
         else:
             kind = system_named(self.system)
             if not issubclass(kind, StorableSystem):
-                raise CohegraphError(f"The system '{kind.name}' is trained as a CoherenceModel, not as a SystemModel.")
+                raise CohegraphError(
+                    f"The system '{kind.name}' is trained as a CoherenceModel, not as a SystemModel: "
+                    "new_model(name, settings) makes either."
+                )
             system = kind.of(super().resolved_settings)
         return system.changed(self.hyper_parameters or {})
 
