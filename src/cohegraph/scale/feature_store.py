@@ -51,6 +51,8 @@ _PATIENCE_SECONDS = 60
 # Changes whenever the meaning of a stored half does.
 _FORMAT = 1
 _GRID = ("size", "cells")
+# Named anew whenever the meaning of a role changes.
+_ROLES = "grid of underlying roles"
 
 
 class FeatureStore:
@@ -112,7 +114,7 @@ class FeatureStore:
         material: dict[Material, tuple[Any, ...]] = {}
         for name in needs:
             if name == "grid":
-                shape = f"{shaped_by(name, (), ())} {featurizer.dependency_parser.identity}"
+                shape = f"{shaped_by(_ROLES, (), ())} {featurizer.dependency_parser.identity}"
                 cells = self._halves(
                     texts, shape, lambda new: list(map(_grid_arrays, featurizer.grids(new))), _fits_grid
                 )
