@@ -26,7 +26,6 @@ from cohegraph.systems.neural import (
     Recurrent,
     SequenceModel,
     padded,
-    piece_maxima,
     piece_means,
     piece_softmax,
     piece_sums,
@@ -66,7 +65,6 @@ def test_pieces_by_hand():
     items, lengths = torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([2, 1])
     assert piece_sums(items, lengths).tolist() == [[4], [5]]
     assert piece_means(items, lengths).tolist() == [[2], [5]]
-    assert piece_maxima(items, lengths).tolist() == [[3], [5]]
     weights = piece_softmax(torch.tensor([0.0, float(np.log(3.0)), 100.0]), lengths)
     assert torch.allclose(weights, torch.tensor([0.25, 0.75, 1.0]))
     rows, real = padded(items, lengths)

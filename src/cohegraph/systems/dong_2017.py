@@ -12,20 +12,18 @@ There is no second, character-wise input.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from cohegraph.systems.neural import (
     Batch,
+    ConvolutionModel,
     Network,
     Reader,
     Recurrent,
-    SequenceModel,
     Verdict,
-    check_odd,
     owners,
     piece_softmax,
     piece_sums,
@@ -76,24 +74,14 @@ class _AttentionNetwork(Network):
 
 
 @dataclass(frozen=True)
-class AttentionNetwork(SequenceModel):
-    """Convolution and attention over words, LSTM and attention over sentences.
-
-    Args:
-        kernel: How many words the convolution sees; odd.
-    """
+class AttentionNetwork(ConvolutionModel):
+    """Convolution and attention over words, LSTM and attention over sentences."""
 
     name = "dong-2017"
     title = "Dong et al. (2017)"
     citation = "Dong, Zhang and Yang (2017)"
 
     tokens: Literal["states", "words"] = "words"
-    kernel: Annotated[int, Field(ge=1, le=99)] = 5
-
-    def __post_init__(self) -> None:
-        """Check what single values do not show."""
-        super().__post_init__()
-        check_odd("kernel", self.kernel)
 
     def network(self, width: int, levels: int) -> Network:
         """The attention network."""

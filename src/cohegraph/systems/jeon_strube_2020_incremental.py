@@ -18,24 +18,21 @@ document, and one filter with pooling to a fixed length. The encoder is not trai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
 from cohegraph.settings import Settings
 from cohegraph.systems.neural import (
     Batch,
+    ConvolutionModel,
     Network,
+    Patterns,
     Reader,
-    SequenceModel,
     Verdict,
-    check_odd,
     owners,
     padded,
-    piece_means,
     piece_softmax,
     piece_sums,
 )
@@ -55,17 +52,15 @@ class _Incremental(Network):
         self.reader = Reader(width, hidden, dropout)
         self.context = nn.Linear(hidden, hidden, bias=False)
         self.salience = nn.Linear(hidden, 1, bias=False)
-        self.patterns = nn.Conv1d(2, hidden, kernel, padding=kernel // 2)
+        self.patterns = Patterns(2, hidden, kernel)
         self.verdict = Verdict(3 * hidden, levels, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         course = self.course(self.reader(batch.tokens), batch)
         rows, real = padded(course.distances[:, None], batch.documents)
         change = torch.diff(rows, dim=1, prepend=rows[:, :1]) * real[:, :, None]
-        found = torch.relu(self.patterns(torch.cat([rows, change], dim=2).transpose(1, 2))).transpose(1, 2)
-        largest = found.masked_fill(~real[:, :, None], 0).amax(dim=1)  # nothing is below 0
-        mean = piece_means(found[real], batch.documents)
-        logits: Tensor = self.verdict(torch.cat([course.centroids, largest, mean], dim=1))
+        found = self.patterns(torch.cat([rows, change], dim=2), real)
+        logits: Tensor = self.verdict(torch.cat([course.centroids, found], dim=1))
         return logits
 
     def course(self, tokens: Tensor, batch: Batch) -> Course:
@@ -94,23 +89,12 @@ class _Incremental(Network):
 
 
 @dataclass(frozen=True)
-class IncrementalModel(SequenceModel):
-    """The focus of each sentence, and how far it is from all that was read before.
-
-    Args:
-        kernel: How many sentences a filter sees; odd.
-    """
+class IncrementalModel(ConvolutionModel):
+    """The focus of each sentence, and how far it is from all that was read before."""
 
     name = "jeon-strube-2020-incremental"
     title = "Jeon & Strube (2020), incremental"
     citation = "Jeon and Strube (2020), COLING"
-
-    kernel: Annotated[int, Field(ge=1, le=99)] = 5
-
-    def __post_init__(self) -> None:
-        """Check what single values do not show."""
-        super().__post_init__()
-        check_odd("kernel", self.kernel)
 
     def fewest_sentences(self, settings: Settings) -> int:
         """One sentence, and one before it."""

@@ -25,8 +25,7 @@ from cohegraph.graph.catalogue import catalogue
 from cohegraph.model.card import NOUNS_ALONE
 from cohegraph.settings import Settings
 from cohegraph.systems.dnn import TwoLayerNetwork
-from cohegraph.systems.regression import FittedRegression, Floats, Regression
-from cohegraph.systems.system import Graded, OnEpoch
+from cohegraph.systems.regression import Floats, Regression
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,6 @@ class SubgraphRegression(Regression):
         connected = sparse.diags_array([float(pattern.connected) for pattern in patterns])
         return pattern_shares(sparse.csr_array(features.counts @ connected))
 
-    def fit(
-        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
-    ) -> FittedRegression:
-        """Mine the frequent patterns, then regress on them; the others have coefficients of 0."""
-        inputs = self.inputs(training.features)
-        frequent = (inputs > 0).mean(axis=0) >= self.support
-        return self.fit_inputs(np.where(frequent, inputs, 0).astype(np.float64), training.classes, levels)
+    def used(self, inputs: Floats) -> Floats:
+        """Frequent patterns only; the others get coefficients of 0."""
+        return np.where((inputs > 0).mean(axis=0) >= self.support, inputs, 0)

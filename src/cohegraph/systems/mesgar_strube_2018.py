@@ -18,25 +18,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import relu
 
 from cohegraph.settings import Settings
 from cohegraph.systems.neural import (
     Batch,
+    ConvolutionModel,
     Network,
+    Patterns,
     Reader,
     Recurrent,
-    SequenceModel,
     Verdict,
-    check_odd,
     owners,
     padded,
-    piece_means,
     piece_sums,
 )
 
@@ -46,7 +44,7 @@ class _Flow(Network):
         super().__init__()
         self.reader = Reader(width, hidden, dropout)
         self.document = Recurrent(hidden, hidden)
-        self.patterns = nn.Conv1d(1, hidden, kernel, padding=kernel // 2)
+        self.patterns = Patterns(1, hidden, kernel)
         self.verdict = Verdict(2 * hidden, levels, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -54,9 +52,7 @@ class _Flow(Network):
         states = self.document(self.reader(batch.tokens), words)
         flow, lengths = self.flow(states, batch)
         rows, real = padded(flow[:, None], lengths)
-        found = relu(self.patterns(rows.transpose(1, 2))).transpose(1, 2)
-        largest = found.masked_fill(~real[:, :, None], 0).amax(dim=1)  # nothing is below 0
-        logits: Tensor = self.verdict(torch.cat([largest, piece_means(found[real], lengths)], dim=1))
+        logits: Tensor = self.verdict(self.patterns(rows, real))
         return logits
 
     def flow(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -89,24 +85,14 @@ def most_alike(states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 @dataclass(frozen=True)
-class NeuralLocalCoherence(SequenceModel):
-    """What neighbouring sentences share, and the pattern of its change along the text.
-
-    Args:
-        kernel: How many similarities a filter sees; odd.
-    """
+class NeuralLocalCoherence(ConvolutionModel):
+    """What neighbouring sentences share, and the pattern of its change along the text."""
 
     name = "mesgar-strube-2018"
     title = "Mesgar & Strube (2018)"
     citation = "Mesgar and Strube (2018)"
 
     tokens: Literal["states", "words"] = "words"
-    kernel: Annotated[int, Field(ge=1, le=99)] = 5
-
-    def __post_init__(self) -> None:
-        """Check what single values do not show."""
-        super().__post_init__()
-        check_odd("kernel", self.kernel)
 
     def fewest_sentences(self, settings: Settings) -> int:
         """Two pairs of neighbours."""

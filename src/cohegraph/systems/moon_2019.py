@@ -28,13 +28,12 @@ from cohegraph.errors import CohegraphError
 from cohegraph.settings import Settings
 from cohegraph.systems.neural import (
     Batch,
+    ConvolutionModel,
     Network,
     Reader,
     Recurrent,
-    SequenceModel,
     Verdict,
     check_divides,
-    check_odd,
     owners,
     padded,
     piece_means,
@@ -92,14 +91,13 @@ class _Unified(Network):
 
 
 @dataclass(frozen=True)
-class UnifiedModel(SequenceModel):
+class UnifiedModel(ConvolutionModel):
     """Sentence grammar, relations of neighbouring sentences and document-wide patterns, joined.
 
     Args:
         relations: Dimensions of the bilinear layer.
         layers: Lightweight convolutions, one after the other.
         heads: Groups of dimensions with a kernel each; divides ``hidden``.
-        kernel: How many sentences a kernel sees; odd.
     """
 
     name = "moon-2019"
@@ -109,12 +107,10 @@ class UnifiedModel(SequenceModel):
     relations: Annotated[int, Field(ge=1, le=256)] = 16
     layers: Annotated[int, Field(ge=1, le=20)] = 2
     heads: Annotated[int, Field(ge=1)] = 8
-    kernel: Annotated[int, Field(ge=1, le=99)] = 5
 
     def __post_init__(self) -> None:
         """Check what single values do not show."""
         super().__post_init__()
-        check_odd("kernel", self.kernel)
         check_divides(self.heads, self.hidden)
         if self.hidden % 2:
             raise CohegraphError(f"hidden={self.hidden} is not valid: it must be even, a half for each direction.")

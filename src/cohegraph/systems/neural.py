@@ -101,12 +101,6 @@ def piece_softmax(scores: Tensor, lengths: Tensor) -> Tensor:
     return weights / piece_sums(weights, lengths)[owner]
 
 
-def piece_maxima(items: Tensor, lengths: Tensor) -> Tensor:
-    """The largest item of each piece in each dimension, (pieces, dimensions)."""
-    index = owners(lengths)[:, None].expand_as(items)
-    return items.new_full((len(lengths), items.shape[1]), -torch.inf).scatter_reduce(0, index, items, "amax")
-
-
 def padded(items: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Pieces below each other, (pieces, longest, dimensions), with zeros behind; and which places are real."""
     real = torch.arange(int(lengths.max())) < lengths[:, None]
@@ -332,10 +326,35 @@ class SequenceModel(StorableSystem):
         return (accuracy, -loss) if self.choose_by == "accuracy" else (-loss, accuracy)
 
 
-def check_odd(name: str, value: int) -> None:
-    """Raise where a convolution would have no middle."""
-    if value % 2 == 0:
-        raise CohegraphError(f"{name}={value} is not valid: it must be odd.")
+@dataclass(frozen=True)
+class ConvolutionModel(SequenceModel):
+    """A sequence model with a convolution.
+
+    Args:
+        kernel: How many neighbours the convolution sees; odd.
+    """
+
+    kernel: Annotated[int, Field(ge=1, le=99)] = 5
+
+    def __post_init__(self) -> None:
+        """Check what single values do not show."""
+        super().__post_init__()
+        if self.kernel % 2 == 0:
+            raise CohegraphError(f"kernel={self.kernel} is not valid: it must be odd.")
+
+
+class Patterns(nn.Module):
+    """Patterns of figures along a document: a convolution, and each filter's largest and mean value."""
+
+    def __init__(self, figures: int, filters: int, kernel: int) -> None:
+        super().__init__()
+        self.filters = nn.Conv1d(figures, filters, kernel, padding=kernel // 2)
+
+    def forward(self, rows: Tensor, real: Tensor) -> Tensor:
+        """From (documents, longest, figures) and which places are real to (documents, 2 filters)."""
+        found = torch.relu(self.filters(rows.transpose(1, 2))).transpose(1, 2) * real[:, :, None]
+        # Nothing is below 0, so that what stands behind a document is never its largest.
+        return torch.cat([found.amax(dim=1), found.sum(dim=1) / real.sum(dim=1, keepdim=True)], dim=1)
 
 
 def check_divides(heads: int, hidden: int) -> None:

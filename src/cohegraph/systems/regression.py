@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -25,38 +25,62 @@ _STEPS = 2_000
 
 
 @dataclass(frozen=True)
-class FittedRegression:
-    """A regression that has learnt: inputs are standardised with ``mean`` and ``scale``.
+class LinearModel:
+    """A multinomial logistic regression that has learnt: inputs are standardised with ``mean`` and ``scale``.
 
     Shapes: ``coefficients`` (inputs, levels), ``intercepts`` (levels,), ``seen`` (levels,): whether training had such a
     document; the others (inputs,).
     """
 
-    system: Regression
     mean: Floats
     scale: Floats
     coefficients: Floats
     intercepts: Floats
     seen: npt.NDArray[np.uint8]
 
+    @classmethod
+    def fit(cls, inputs: Floats, classes: npt.NDArray[np.int64], levels: int, strength: float) -> LinearModel:
+        """Minimise the penalised cross-entropy; nothing is random."""
+        known = np.unique(classes)
+        if len(known) < 2:
+            raise CohegraphError("All training documents of a fold have the same level: use fewer folds.")
+        inputs = inputs.astype(np.float64)
+        scaler = StandardScaler().fit(np.where(np.isnan(inputs).all(axis=0), 0, inputs))
+        regression = LogisticRegression(C=strength, max_iter=_STEPS)
+        regression.fit(_known(scaler.transform(inputs)), classes)
+        coefficients = np.zeros((inputs.shape[1], levels))
+        intercepts = np.zeros(levels)
+        # Of two levels, scikit-learn keeps the second alone: the first has zeros.
+        rows = known[1:] if len(known) == 2 else known
+        coefficients[:, rows], intercepts[rows] = regression.coef_.T, regression.intercept_
+        seen = np.isin(np.arange(levels), known).astype(np.uint8)
+        return cls(scaler.mean_, scaler.scale_, coefficients, intercepts, seen)
+
+    @classmethod
+    def restored(cls, arrays: Arrays, levels: int) -> LinearModel:
+        """The model that gave these arrays."""
+        inputs = len(arrays["mean"])
+        expect_shapes(
+            arrays,
+            {
+                "mean": (inputs,),
+                "scale": (inputs,),
+                "coefficients": (inputs, levels),
+                "intercepts": (levels,),
+                "seen": (levels,),
+            },
+        )
+        if not (arrays["scale"] > 0).all():
+            raise ValueError("a scale is not above 0")
+        return cls(**arrays)
+
     @property
     def parameters(self) -> int:
         """How many numbers it has learnt."""
         return int(self.seen.sum()) * (int(self.coefficients.any(axis=1).sum()) + 1)
 
-    @property
-    def chosen(self) -> Mapping[str, Any]:
-        """Nothing."""
-        return {}
-
-    def probabilities(self, features: Features) -> Probabilities:
+    def probabilities(self, inputs: Floats) -> Probabilities:
         """The probability of every level, (documents, levels)."""
-        if not len(features):
-            return np.zeros((0, len(self.intercepts)))
-        return self.of_inputs(self.system.inputs(features))
-
-    def of_inputs(self, inputs: Floats) -> Probabilities:
-        """The same of inputs that are there already."""
         standardised = _known((inputs.astype(np.float64) - self.mean) / self.scale)
         # Row by row, so that the digits of a document do not depend on the others.
         rows = [row @ self.coefficients for row in standardised]
@@ -65,7 +89,34 @@ class FittedRegression:
 
     def arrays(self) -> Arrays:
         """Means, scales and coefficients."""
-        return {name: getattr(self, name) for name in ("mean", "scale", "coefficients", "intercepts", "seen")}
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+def _known(standardised: Floats) -> Floats:
+    """A figure that a document does not have (NaN) is taken for the mean."""
+    return np.where(np.isnan(standardised), 0.0, standardised)
+
+
+@dataclass(frozen=True)
+class _FittedRegression:
+    model: LinearModel
+    system: Regression
+
+    @property
+    def parameters(self) -> int:
+        return self.model.parameters
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        return {}
+
+    def probabilities(self, features: Features) -> Probabilities:
+        if not len(features):
+            return np.zeros((0, len(self.model.intercepts)))
+        return self.model.probabilities(self.system.inputs(features))
+
+    def arrays(self) -> Arrays:
+        return self.model.arrays()
 
 
 @dataclass(frozen=True)
@@ -89,49 +140,20 @@ class Regression(StorableSystem):
     def inputs(self, features: Features) -> Floats:
         """What is regressed on, (documents, inputs); NaN where a document has no such figure."""
 
+    def used(self, inputs: Floats) -> Floats:
+        """The training documents' inputs with those that are not to be learnt from at 0: none."""
+        return inputs
+
     def fit(
         self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
-    ) -> FittedRegression:
+    ) -> _FittedRegression:
         """Minimise the penalised cross-entropy; nothing is random."""
-        return self.fit_inputs(self.inputs(training.features).astype(np.float64), training.classes, levels)
+        inputs = self.used(self.inputs(training.features))
+        return _FittedRegression(LinearModel.fit(inputs, training.classes, levels, self.strength), self)
 
-    def fit_inputs(self, inputs: Floats, classes: npt.NDArray[np.int64], levels: int) -> FittedRegression:
-        """The same on inputs that are there already."""
-        known = np.unique(classes)
-        if len(known) < 2:
-            raise CohegraphError("All training documents of a fold have the same level: use fewer folds.")
-        scaler = StandardScaler().fit(np.where(np.isnan(inputs).all(axis=0), 0, inputs))
-        regression = LogisticRegression(C=self.strength, max_iter=_STEPS)
-        regression.fit(_known(scaler.transform(inputs)), classes)
-        coefficients = np.zeros((inputs.shape[1], levels))
-        intercepts = np.zeros(levels)
-        # Of two levels, scikit-learn keeps the second alone: the first has zeros.
-        rows = known[1:] if len(known) == 2 else known
-        coefficients[:, rows], intercepts[rows] = regression.coef_.T, regression.intercept_
-        seen = np.isin(np.arange(levels), known).astype(np.uint8)
-        return FittedRegression(self, scaler.mean_, scaler.scale_, coefficients, intercepts, seen)
-
-    def restored(self, arrays: Arrays, levels: int) -> FittedRegression:
+    def restored(self, arrays: Arrays, levels: int) -> _FittedRegression:
         """Means, scales and coefficients."""
-        inputs = len(arrays["mean"])
-        expect_shapes(
-            arrays,
-            {
-                "mean": (inputs,),
-                "scale": (inputs,),
-                "coefficients": (inputs, levels),
-                "intercepts": (levels,),
-                "seen": (levels,),
-            },
-        )
-        if not (arrays["scale"] > 0).all():
-            raise ValueError("a scale is not above 0")
-        return FittedRegression(self, **arrays)
-
-
-def _known(standardised: Floats) -> Floats:
-    """A figure that a document does not have (NaN) is taken for the mean."""
-    return np.where(np.isnan(standardised), 0.0, standardised)
+        return _FittedRegression(LinearModel.restored(arrays, levels), self)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from cohegraph.features import Features
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
 from cohegraph.model.card import NOUNS_ALONE
 from cohegraph.settings import CorpusGraphSettings, Settings
-from cohegraph.systems.regression import FittedRegression, Floats, Regression
+from cohegraph.systems.regression import Floats, LinearModel
 from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
 
 
@@ -75,7 +75,7 @@ def smoothed_in_graph(graph: CorpusGraph, vectors: Floats) -> tuple[Floats, Floa
 @dataclass(frozen=True)
 class _FittedSGC:
     smoother: _Smoother
-    regression: FittedRegression
+    regression: LinearModel
 
     @property
     def parameters(self) -> int:
@@ -86,7 +86,7 @@ class _FittedSGC:
         return {}
 
     def probabilities(self, features: Features) -> Probabilities:
-        return self.regression.of_inputs(self.smoother(features))
+        return self.regression.probabilities(self.smoother(features))
 
     def arrays(self) -> Arrays:
         smoother = self.smoother
@@ -97,14 +97,6 @@ class _FittedSGC:
             "frequency": smoother.frequency,
             "documents": np.array([smoother.documents]),
         }
-
-
-@dataclass(frozen=True)
-class _OnInputs(Regression):
-    """The regression on what the smoother gives."""
-
-    def inputs(self, features: Features) -> Floats:
-        raise NotImplementedError("smoothed vectors depend on the training documents")
 
 
 @dataclass(frozen=True)
@@ -140,7 +132,7 @@ class SimpleGraphConvolution(StorableSystem):
         """Smooth once, then regress; nothing is random."""
         graph = build_corpus_graph(training.features.counts, **self.corpus_graph.model_dump())
         smoothed, sums = smoothed_in_graph(graph, training.features.vectors.astype(np.float64))
-        regression = _OnInputs(self.strength).fit_inputs(smoothed, training.classes, levels)
+        regression = LinearModel.fit(smoothed, training.classes, levels, self.strength)
         smoother = _Smoother(sums, graph.pattern_degrees, graph.frequency, len(training.features), self.corpus_graph)
         return _FittedSGC(smoother, regression)
 
@@ -153,6 +145,6 @@ class SimpleGraphConvolution(StorableSystem):
         if own["documents"][0] < max(1, own["frequency"].max(initial=0)) or own["degrees"].min(initial=1) <= 0:
             raise ValueError("the sums are of no documents")
         rest = {name: array for name, array in arrays.items() if name not in own}
-        regression = _OnInputs(self.strength).restored(rest, levels)
+        regression = LinearModel.restored(rest, levels)
         smoother = _Smoother(own["sums"], own["degrees"], own["frequency"], int(own["documents"][0]), self.corpus_graph)
         return _FittedSGC(smoother, regression)
