@@ -268,6 +268,8 @@ def test_ctrl_c_during_training_leaves_nothing(tmp_path, small_corpus, shipped):
         [sys.executable, "-m", "cohegraph.cli", "train", str(small_corpus), "--out", str(tmp_path / "m"),
          "--folds", "0", "--set", "training.epochs=10000000", "--threads", "1"],
         stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        # Shells start background jobs with the signal ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert "18 documents" in process.stderr.readline()
     time.sleep(6)
