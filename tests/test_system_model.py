@@ -220,6 +220,65 @@ def test_a_short_document_has_a_notice():
     assert not [notice for notice in second.notices if notice.startswith("Fewer")]
 
 
+def test_only_what_a_system_reads_can_limit_it():
+    tallies = NEW.tallies.copy()
+    tallies[:, TALLIES.index("cut_tokens")] = 3
+    tallies[:, TALLIES.index("dropped_sentences")] = 1
+    documents = replace(NEW, tallies=tallies)
+    for name, cut, dropped in (
+        ("surface", False, False),
+        ("encoder", True, False),
+        ("subgraphs", False, True),
+        ("sgc", True, True),
+    ):
+        notices = " ".join(SystemModel(name, SETTINGS).fit(FEATURES, LABELS).assess(documents)[0].notices)
+        assert ("were cut" in notices, "left out of the graph" in notices) == (cut, dropped), name
+
+
+def test_a_document_without_a_token_to_read_has_a_notice():
+    model = SystemModel("dong-2017", SETTINGS, hyper_parameters={"epochs": 1}).fit(FEATURES, LABELS)
+    sequences = list(NEW.sequences(model.system_.tokens))
+    empty = replace(
+        sequences[0],
+        vectors=np.asarray(sequences[0].vectors)[:0],
+        sentences=sequences[0].sentences[:0],
+        paragraphs=sequences[0].paragraphs[:0],
+    )
+    documents = replace(NEW, material={**NEW.material, model.system_.tokens: (empty, *sequences[1:])})
+    first, second, *_ = model.assess(documents)
+    assert "No token of it can be read by this system: the probabilities mean nothing." in first.notices
+    assert (first.counts["read_tokens"], second.counts["read_tokens"]) == (0, len(sequences[1].vectors))
+    assert not [notice for notice in second.notices if notice.startswith("No token")]
+
+
+def test_parameters_are_changed_together_or_not_at_all():
+    model = SystemModel("encoder", SETTINGS)
+    before = model.get_params()
+    for wrong in ({"hyper_parameters__depth": 1}, {"settings__subgraphs__k": 99}, {"depth": 1}):
+        with pytest.raises((CohegraphError, ValueError)):
+            model.set_params(device="cpu", settings__links__delta=0.3, hyper_parameters__strength=7.0, **wrong)
+        assert model.get_params() == before
+
+
+def test_a_truth_value_is_no_number():
+    with pytest.raises(CohegraphError, match="epochs=True is not valid: it takes no truth value"):
+        _ = SystemModel("dong-2017", SETTINGS, hyper_parameters={"epochs": True}).resolved_system
+    with pytest.raises(CohegraphError, match=r"training\.epochs is not valid: .*no truth value"):
+        SETTINGS.replaced({"training.epochs": True})
+    assert not SETTINGS.replaced({"corpus_graph.pmi": False}).corpus_graph.pmi
+    assert not SystemModel("entity-graph", SETTINGS, hyper_parameters={"discounted": False}).resolved_system.discounted
+
+
+@pytest.mark.parametrize(
+    ("system", "name", "value"),
+    [("surface", "subgraphs.k", 5), ("encoder", "links.delta", 0.5), ("entity-grid", "encoder.max_tokens", 64)],
+)
+def test_a_setting_of_features_that_a_system_does_not_read_is_refused(system, name, value):
+    with pytest.raises(CohegraphError, match=f"'{name}' does not concern the system '{system}'"):
+        new_model(system, Settings(), {name: value})
+    assert new_model("gcn", Settings(), {name: value}).resolved_settings.flat()[name] == value
+
+
 def test_what_cannot_be_trained_is_said():
     for name, hyper_parameters, message in (
         ("gcn", None, "trained as a CoherenceModel"),
@@ -409,9 +468,11 @@ def test_new_models_of_all_systems():
         assert model.levels == LEVELS
     assert not new_model("gcn-no-pmi", SETTINGS).resolved_settings.corpus_graph.pmi
     assert new_model("gcn-no-edges", SETTINGS).resolved_settings.corpus_graph.weighting == "none"
-    model = new_model("moon-2019", SETTINGS, {"tokens": "words", "hidden": 16, "training.seed": 3, "subgraphs.k": 5})
+    model = new_model(
+        "moon-2019", SETTINGS, {"tokens": "words", "hidden": 16, "training.seed": 3, "vectors.source": "own.txt"}
+    )
     assert model.needs == {"words"}
-    assert (model.resolved_settings.training.seed, model.resolved_settings.subgraphs.k) == (3, 5)
+    assert (model.resolved_settings.training.seed, model.resolved_settings.vectors.source) == (3, "own.txt")
     assert new_model("sgc", SETTINGS, {"corpus_graph.pmi": False}).resolved_system.corpus_graph.pmi is False
     assert new_model("moon-2019", SETTINGS, {"training.choose_by": "loss"}).resolved_system.choose_by == "loss"
 

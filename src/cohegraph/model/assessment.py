@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,8 @@ class Assessment:
     """The level of a document, the probability of every level in their order, and counts of what went into it.
 
     ``counts`` are the tallies of `cohegraph.features` and, where the model compares patterns with those of the training
-    documents, ``unseen_subgraphs``, those whose pattern no training document has.
+    documents, ``unseen_subgraphs``, those whose pattern no training document has; where it reads a text token by token,
+    ``read_tokens``.
     """
 
     level: Any
@@ -34,10 +36,15 @@ class Assessment:
         }
 
 
-def notices(counts: dict[str, int], k: int | None = None) -> tuple[str, ...]:
+def notices(
+    counts: dict[str, int], k: int | None = None, *, reads: Collection[str] = ("patterns", "vector")
+) -> tuple[str, ...]:
     """What limits the verdict on a document with these counts, a sentence each.
 
-    ``k`` is the size of the subgraphs that a model on the corpus graph compares; other models have none.
+    Args:
+        counts: Those of an assessment.
+        k: The size of the subgraphs that a model on the corpus graph compares; other models have none.
+        reads: What the model reads of a document, as in `System.reads`: what it does not read cannot limit it.
     """
     found = []
     if not counts["sentences"]:
@@ -49,9 +56,11 @@ def notices(counts: dict[str, int], k: int | None = None) -> tuple[str, ...]:
         found.append("There is no noun, so no sentence connects to another.")
     if counts["nouns"] >= _FEWEST_NOUNS and counts["unknown_nouns"] > _UNKNOWN_SHARE * counts["nouns"]:
         found.append("Most nouns are unknown to the word vectors: is the text English?")
-    if counts["cut_tokens"]:
+    if counts.get("read_tokens") == 0 and counts["sentences"]:
+        found.append("No token of it can be read by this system: the probabilities mean nothing.")
+    if counts["cut_tokens"] and not {"vector", "states"}.isdisjoint(reads):
         found.append(f"{counts['cut_tokens']} of {counts['tokens']} tokens were cut at the encoder's limit.")
-    if counts["dropped_sentences"]:
+    if counts["dropped_sentences"] and "patterns" in reads:
         found.append(f"{counts['dropped_sentences']} short sentences were left out of the graph.")
     if k is not None and counts["unseen_subgraphs"] > _UNSEEN_SHARE * counts["subgraphs"]:
         found.append(

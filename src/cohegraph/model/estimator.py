@@ -270,12 +270,17 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor or single settings."""
+        """Change arguments of the constructor or single settings; all of them, or none where one is not valid."""
+        changed = copy(self)
+        changed._take_params(params)
+        self.__dict__.update(changed.__dict__)
+        return self
+
+    def _take_params(self, params: dict[str, Any]) -> None:
         changes = taken_params("settings", params)
         super().set_params(**params)
         if changes:
             self.settings = self.resolved_settings.replaced(changes)
-        return self
 
     @abstractmethod
     def _learn(self, lesson: Lesson, watch: Watch | None) -> Learnt:

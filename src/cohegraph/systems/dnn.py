@@ -154,6 +154,7 @@ class EncoderNetwork(TwoLayerNetwork):
 
     name = "dnn"
     title = "Encoder + DNN"
+    looks_at = frozenset({"vector"})
     limits = (ONE_VECTOR,)
     citation = "Liu, Fu and Strube (2023), baseline"
 

@@ -35,6 +35,7 @@ class CorpusGCN(System):
 
     name = "gcn"
     title = "Corpus graph + GCN"
+    looks_at = frozenset({"patterns", "vector"})
     citation = "Liu, Fu and Strube (2023)"
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"training.weight_decay": (0.001, 0.003, 0.01, 0.03)}
 
@@ -98,6 +99,7 @@ class WithoutEdges(CorpusGCN):
 
     name = "gcn-no-edges"
     title = "GCN without edges"
+    looks_at = frozenset({"vector"})
 
     @classmethod
     def of(cls, settings: Settings) -> Self:

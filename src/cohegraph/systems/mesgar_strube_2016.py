@@ -34,6 +34,7 @@ class SubgraphFeatures(TwoLayerNetwork):
 
     name = "subgraph-features"
     title = "Mesgar & Strube (2016)"
+    looks_at = frozenset({"patterns", "vector"})
     limits = (NOUNS_ALONE,)
     citation = "Mesgar and Strube (2016), as compared by Liu, Fu and Strube (2023)"
 
@@ -63,6 +64,7 @@ class SubgraphRegression(Regression):
 
     name = "subgraphs"
     title = "Mesgar & Strube (2016), subgraphs alone"
+    looks_at = frozenset({"patterns"})
     limits = (NOUNS_ALONE,)
     citation = "Mesgar and Strube (2016)"
 

@@ -175,6 +175,7 @@ class EncoderRegression(Regression):
 
     name = "encoder"
     title = "Encoder + LR"
+    looks_at = frozenset({"vector"})
     limits = (ONE_VECTOR,)
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
 

@@ -110,6 +110,7 @@ class SimpleGraphConvolution(StorableSystem):
 
     name = "sgc"
     title = "SGC"
+    looks_at = frozenset({"patterns", "vector"})
     limits = (NOUNS_ALONE,)
     citation = "Wu, Souza, Zhang, Fifty, Yu and Weinberger (2019)"
     search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol, Self, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, Self, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.features import Features, Material
 from cohegraph.settings import Settings
 
+Reading = Literal["patterns", "vector"] | Material
 Classes = npt.NDArray[np.int64]
 Probabilities = npt.NDArray[np.float64]
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -72,6 +73,8 @@ class System(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str] = ""
+    # Which of the features that every document has it looks at, besides the tallies.
+    looks_at: ClassVar[frozenset[Literal["patterns", "vector"]]] = frozenset()
     # What it is blind to, a sentence each, for the cards of its models.
     limits: ClassVar[tuple[str, ...]] = ()
     # Changes that the search on dev tries, unless the experiment names others: each list of values by its name.
@@ -81,6 +84,11 @@ class System(ABC):
     def needs(self) -> frozenset[Material]:
         """What features must hold besides counts, vector and tallies."""
         return frozenset()
+
+    @property
+    def reads(self) -> frozenset[Reading]:
+        """All that it reads of a document besides the tallies."""
+        return frozenset({*self.looks_at, *self.needs})
 
     @classmethod
     @abstractmethod
@@ -150,10 +158,11 @@ class System(ABC):
 
 def _checked(kind: type[System], name: str, value: Any) -> Any:
     """A value of a field's type and within its range."""
+    hint = get_type_hints(kind, include_extras=True)[name]
+    if isinstance(value, bool) and hint is not bool:
+        raise CohegraphError(f"{name}={value!r} is not valid: it takes no truth value.")
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(
-            get_type_hints(kind, include_extras=True)[name], config=ConfigDict(allow_inf_nan=False)
-        )
+        adapter: TypeAdapter[Any] = TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
         return adapter.validate_python(value)
     except ValidationError as error:
         raise CohegraphError(f"{name}={value!r} is not valid: {error.errors()[0]['msg']}.") from None

@@ -37,6 +37,7 @@ from cohegraph.systems.registry import SYSTEMS, system_named
 from cohegraph.systems.system import (
     Graded,
     Probabilities,
+    Reading,
     StorableSystem,
     System,
 )
@@ -46,6 +47,12 @@ Width = Annotated[int, Field(ge=1, lt=2**20)]
 
 # Settings of the split that all models are trained with.
 _OF_ALL = ("training.seed", "training.dev_share")
+# Who is concerned by settings of features: systems that read one of these. The parser concerns all.
+_READERS: Mapping[str, frozenset[Reading]] = {
+    "encoder": frozenset({"vector", "states"}),
+    "links": frozenset({"patterns"}),
+    "subgraphs": frozenset({"patterns"}),
+}
 _OF_SEQUENCES: tuple[Literal["states", "words"], ...] = ("states", "words")
 
 
@@ -137,14 +144,12 @@ class SystemModel(CoherenceEstimator[SystemDescription]):
             params |= single_params("hyper_parameters", self.resolved_system.hyper_parameters)
         return params
 
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor, single settings or single hyper-parameters."""
+    def _take_params(self, params: dict[str, Any]) -> None:
         changes = taken_params("hyper_parameters", params)
-        super().set_params(**params)
+        super()._take_params(params)
         if changes:
             self.resolved_system.changed(changes)
             self.hyper_parameters = {**(self.hyper_parameters or {}), **changes}
-        return self
 
     def _learn(self, lesson: Lesson, watch: Watch | None) -> Learnt:
         system, levels = self.resolved_system, len(lesson.labels.levels)
@@ -195,8 +200,16 @@ class SystemModel(CoherenceEstimator[SystemDescription]):
         needs: frozenset[Material] = self.system_.needs
         return needs
 
+    def _counts(self, features: Features) -> list[dict[str, int]]:
+        rows = super()._counts(features)
+        for name in _OF_SEQUENCES:
+            if name in self.system_.needs:
+                for counts, sequence in zip(rows, features.sequences(name), strict=True):
+                    counts["read_tokens"] = int(sequence.sentences.sum())
+        return rows
+
     def _notices(self, counts: dict[str, int]) -> tuple[str, ...]:
-        found = notices(counts)
+        found = notices(counts, reads=self.system_.reads)
         fewest = self.system_.fewest_sentences(self.settings_)
         if 0 < counts["sentences"] < fewest:
             found += (f"Fewer than {fewest} sentences: this system sees hardly anything in it.",)
@@ -311,8 +324,13 @@ def new_model(
                 f"{', '.join(name for name in own if name not in known)}."
             )
     changed = settings.replaced({name: value for name, value in changes.items() if name not in hyper_parameters})
+    reads = kind.of(changed).changed(hyper_parameters).reads
     for name in changes:
-        if name not in hyper_parameters:
+        if name in settings.of_features():
+            # Where parts are found concerns all systems: they are loaded in any case.
+            if name in settings.of_features(places=False) and changed.flat()[name] != settings.flat()[name]:
+                _check_reader(system, reads, name)
+        elif name not in hyper_parameters:
             _check_effect(kind, settings, changed, name)
     if issubclass(kind, CorpusGCN):
         return CoherenceModel(_with_those_of(kind.of(changed), changed), levels=levels, device=device)
@@ -321,9 +339,16 @@ def new_model(
     return model
 
 
+def _check_reader(system: str, reads: frozenset[Reading], name: str) -> None:
+    """Raise where a setting of features was changed that the system does not read."""
+    readers = _READERS.get(name.split(".")[0])
+    if readers is not None and readers.isdisjoint(reads):
+        raise CohegraphError(f"The setting '{name}' does not concern the system '{system}'.")
+
+
 def _check_effect(kind: type[System], settings: Settings, changed: Settings, name: str) -> None:
     """Raise where a setting was changed that the system does not heed: nobody would notice."""
-    if name in _OF_ALL or name in settings.of_features():
+    if name in _OF_ALL:
         return
     value, used = changed.flat()[name], _with_those_of(kind.of(changed), changed).flat()[name]
     if used != value:
