@@ -14,7 +14,8 @@ from cohegraph.errors import CohegraphError
 from cohegraph.experiments.folds import make_folds, read_folds, write_folds
 from cohegraph.experiments.measures import Estimate, average
 from cohegraph.experiments.plan import make_experiment
-from cohegraph.experiments.runner import Work, _check_systems, _name, _read
+from cohegraph.experiments.results_folder import line_name, read_lines
+from cohegraph.experiments.runner import Work, _check_systems
 from cohegraph.experiments.units import Result
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
@@ -124,7 +125,7 @@ def test_damaged_lines_are_left_out(tmp_path):
     broken = ["{", "[]", "3", '{"variant": []}', "[" * 10_000, good.replace('"fold": "A/0/0"', '"fold": []'), good[:-9]]
     file = tmp_path / "results.jsonl"
     file.write_text("\n".join([*broken[:3], good, *broken[3:]]))
-    assert list(_read(file, Result)) == [_name(unit)]
+    assert list(read_lines(file, Result)) == [line_name(unit)]
 
 
 def test_names_with_line_separators_are_found_again(tmp_path):

@@ -28,15 +28,10 @@ from cohegraph.experiments.analyses import (
     sensitivity_points,
     structure_by_level,
 )
+from cohegraph.experiments.cells import folds_in_words, interval_of
+from cohegraph.experiments.cost_tables import timed_tables
 from cohegraph.experiments.outcome import Outcome
-from cohegraph.experiments.result_tables import (
-    UNORDERED,
-    comparisons,
-    folds_in_words,
-    interval_of,
-    result_tables,
-    timed_tables,
-)
+from cohegraph.experiments.result_tables import UNORDERED, comparisons, result_tables
 from cohegraph.experiments.table import Table, shown
 from cohegraph.features import Featurizer
 from cohegraph.files import write_atomically
@@ -68,9 +63,8 @@ class NamedFigure:
 
 def write_report(outcome: Outcome, folder: Path, *, device: str = "auto") -> Path:
     """Write tables, figures and the page into the folder of an experiment; the page's path is given back."""
-    tables = [*result_tables(outcome), *analysis_tables(outcome)]
-    timed = list(timed_tables(outcome))
-    _write_tables([*tables, *timed], folder)
+    tables = [*result_tables(outcome), *analysis_tables(outcome), *timed_tables(outcome)]
+    _write_tables(tables, folder)
     place = folder / "figures"
     place.mkdir(exist_ok=True)
     drawn = [
@@ -78,7 +72,7 @@ def write_report(outcome: Outcome, folder: Path, *, device: str = "auto") -> Pat
         for one in figures(outcome, device)
     ]
     page = folder / PAGE
-    write_atomically(page, without_control(_page(outcome, tables, timed, drawn)))
+    write_atomically(page, without_control(_page(outcome, tables, drawn)))
     return page
 
 
@@ -229,7 +223,7 @@ def unique_file_names(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _page(outcome: Outcome, tables: list[Table], timed: list[Table], drawn: list[dict[str, str]]) -> str:
+def _page(outcome: Outcome, tables: list[Table], drawn: list[dict[str, str]]) -> str:
     environment = Environment(
         loader=PackageLoader("cohegraph", "data/experiments"),
         autoescape=True,
@@ -255,7 +249,6 @@ def _page(outcome: Outcome, tables: list[Table], timed: list[Table], drawn: list
         sections=[_on_page(by_name, drawn, *section) for section in _SECTIONS],
         examples=[_figure(one) for one in drawn if one["name"].startswith("example-")],
         missing_examples=_missing_examples(outcome),
-        timed=[_table(table) for table in timed],
         settings={section: json.dumps(values, indent=1, ensure_ascii=False) for section, values in base.items()},
         about=json.dumps(about, indent=1, ensure_ascii=False),
     )
@@ -264,7 +257,7 @@ def _page(outcome: Outcome, tables: list[Table], timed: list[Table], drawn: list
 _METHOD_PAIRS = "method-pairs"
 # Heading, tables, and the names that figures begin with.
 _SECTIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    ("Results", ("accuracy", "measures", "macro-f1", "qwk", "levels"), ("systems",)),
+    ("Results", ("overview", "accuracy", "measures", "macro-f1", "qwk", "levels"), ("systems",)),
     ("Differences between systems", (_METHOD_PAIRS, "comparisons", "ablation", "variants", "best-on-test"), ()),
     ("What is predicted", ("level-distribution", "accuracy-by-length"), ("level-distribution", "accuracy-by-length")),
     (
@@ -273,7 +266,7 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("structure-by-level", "top-patterns"),
     ),
     ("Sensitivity", ("sensitivity",), ("sensitivity",)),
-    ("Corpus and choices", ("statistics", "choices"), ()),
+    ("Corpus, choices and costs", ("statistics", "choices", "costs"), ()),
 )
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from cohegraph.experiments import paper
-from cohegraph.experiments.measures import Estimate
-from cohegraph.experiments.outcome import Outcome, percent
-from cohegraph.experiments.significance import Comparison
-from cohegraph.experiments.table import Cell, Number, Table, with_best
-from cohegraph.experiments.table import shown as shown_number
+from cohegraph.experiments.cells import (
+    COMPARISON_COLUMNS,
+    bold_in_words,
+    comparison_cells,
+    interval_in_words,
+    interval_of,
+    marked,
+    measured,
+    runs_in_words,
+)
+from cohegraph.experiments.outcome import Outcome
+from cohegraph.experiments.table import Cell, Number, Table
 
 _IN_PERCENT = ("accuracy", "macro-F1", "adjacent", "ECE")
 UNORDERED = (
@@ -40,12 +46,6 @@ def result_tables(outcome: Outcome) -> Iterator[Table]:
     yield choices(outcome)
     if outcome.experiment.protocol.best_on_test:
         yield best_on_test(outcome)
-
-
-def timed_tables(outcome: Outcome) -> Iterator[Table]:
-    """The tables that differ from run to run."""
-    yield overview(outcome)
-    yield costs(outcome)
 
 
 def statistics(outcome: Outcome) -> Table:
@@ -83,10 +83,10 @@ def by_section(outcome: Outcome, measure: str) -> Table:
     shown = sections if single else (*sections, "")
     scale, decimals = (100.0, 2) if measure in _IN_PERCENT else (1.0, 3)
     cells = {
-        system: [_number(outcome.estimates(system, measure)[section], scale, decimals) for section in shown]
+        system: [measured(outcome.estimates(system, measure)[section], scale, decimals) for section in shown]
         for system in outcome.systems
     }
-    best = [_best(outcome, [cells[system][column] for system in outcome.systems]) for column in range(len(shown))]
+    best = [marked(outcome, [cells[system][column] for system in outcome.systems]) for column in range(len(shown))]
     theirs = paper.rows_of(corpus.name, measure, sections)
     rows: list[tuple[Cell, ...]] = []
     muted, ruled = set(), set()
@@ -104,7 +104,7 @@ def by_section(outcome: Outcome, measure: str) -> Table:
                 rows.append(_paper_row(row, places, shown))
     names = tuple(measure if single else section or "average" for section in shown)
     unit = " in %" if scale == 100 else ""
-    notes = [f"Mean (std) over {runs_in_words(outcome)}; {_bold(outcome, ' of ours')}."]
+    notes = [f"Mean (std) over {runs_in_words(outcome)}; {bold_in_words(outcome, ' of ours')}."]
     if not single:
         notes.append("The std of an average is the mean of the sections' stds.")
     if theirs:
@@ -139,10 +139,10 @@ def all_measures(outcome: Outcome) -> Table:
     """Every measure of every system, averaged over sections, with the interval of the accuracy."""
     names = [name for name in outcome.measures if not name.startswith("accuracy on ")]
     columns = {
-        name: _best(
+        name: marked(
             outcome,
             [
-                _number(outcome.overall(system, name), *((100.0, 2) if name in _IN_PERCENT else (1.0, 3)))
+                measured(outcome.overall(system, name), *((100.0, 2) if name in _IN_PERCENT else (1.0, 3)))
                 for system in outcome.systems
             ],
         )
@@ -150,13 +150,13 @@ def all_measures(outcome: Outcome) -> Table:
     }
     if "ECE" in columns:
         plain = [Number(cell.value, None, cell.decimals) for cell in columns["ECE"]]
-        columns["ECE"] = _best(outcome, plain, lowest=True)
+        columns["ECE"] = marked(outcome, plain, lowest=True)
     averaged = ", within sections and then averaged" if len(outcome.corpus.section_names) > 1 else ""
     adjacent = "adjacent accuracy and " if "adjacent" in names else ""
     rows = []
     for number, system in enumerate(outcome.systems):
         found = outcome.overall(system)
-        interval = f"{100 * found.low:.1f} to {100 * found.high:.1f}"
+        interval = interval_in_words(found)
         cells: list[Cell] = [columns[name][number] for name in names]
         rows.append((outcome.title(system), cells[0], interval, *cells[1:]))
     return Table(
@@ -167,7 +167,7 @@ def all_measures(outcome: Outcome) -> Table:
         (
             f"Mean (std) over {runs_in_words(outcome)}{averaged}. Accuracy, macro-F1{', ' if adjacent else ' and '}"
             f"{adjacent}ECE (expected calibration error, the lower the better) in %. The interval of the accuracy is a "
-            f"bootstrap over documents; {_bold(outcome)}.",
+            f"bootstrap over documents; {bold_in_words(outcome)}.",
             *(() if outcome.corpus.ordered else (UNORDERED,)),
         ),
     )
@@ -177,7 +177,7 @@ def levels(outcome: Outcome) -> Table:
     """Accuracy on the documents of each level."""
     names = [name for name in outcome.measures if name.startswith("accuracy on ")]
     columns = [
-        _best(outcome, [_number(outcome.overall(system, name), 100.0, 2) for system in outcome.systems])
+        marked(outcome, [measured(outcome.overall(system, name), 100.0, 2) for system in outcome.systems])
         for name in names
     ]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -189,7 +189,7 @@ def levels(outcome: Outcome) -> Table:
         f"Accuracy by level in % on {outcome.corpus.name}",
         ("system", *(name.removeprefix("accuracy on ") for name in names)),
         rows,
-        (f"Mean (std) over {runs_in_words(outcome)}; {_bold(outcome)}.",),
+        (f"Mean (std) over {runs_in_words(outcome)}; {bold_in_words(outcome)}.",),
     )
 
 
@@ -216,27 +216,6 @@ def comparisons(outcome: Outcome, *, all_pairs: bool = True) -> Table:
     )
 
 
-_SMALLEST_P = 0.0001
-COMPARISON_COLUMNS = ("difference", "95 % interval", "p (bootstrap)", "only first", "only second", "p (McNemar)")
-
-
-def comparison_cells(found: Comparison) -> tuple[Cell, ...]:
-    """A comparison as cells under COMPARISON_COLUMNS."""
-    return (
-        Number(100 * found.difference, signed=True),
-        interval_of(found),
-        Number(found.p_bootstrap, decimals=4),
-        Number(found.only_first, decimals=0),
-        Number(found.only_second, decimals=0),
-        Number(found.p_mcnemar, decimals=4) if found.p_mcnemar >= _SMALLEST_P else f"<{_SMALLEST_P}",
-    )
-
-
-def interval_of(found: Comparison) -> str:
-    """The interval of a difference, in points."""
-    return " to ".join(shown_number(100 * end, 1, signed=True) for end in (found.low, found.high))
-
-
 def ablation(outcome: Outcome) -> Table:
     """What each kind of edge is worth."""
     sections = outcome.corpus.section_names
@@ -246,7 +225,7 @@ def ablation(outcome: Outcome) -> Table:
     for system in _ABLATION:
         cells: list[Cell] = [outcome.title(system)]
         for section in shown:
-            cells.append(_number(outcome.estimates(system, "accuracy")[section], 100.0, 2))
+            cells.append(measured(outcome.estimates(system, "accuracy")[section], 100.0, 2))
             if theirs.get(section):
                 cells.append(Number(theirs[section][system]))
         rows.append(tuple(cells))
@@ -276,7 +255,7 @@ def variants(outcome: Outcome) -> Table:
     for system in systems:
         ruled.add(len(rows))
         base = outcome.overall(system)
-        rows.append((outcome.title(system), "as above", _number(base, 100.0, 2), "", ""))
+        rows.append((outcome.title(system), "as above", measured(base, 100.0, 2), "", ""))
         for variant in first:
             if system in variant.systems:
                 found = outcome.comparison(system, system, (variant.name, ""))
@@ -284,7 +263,7 @@ def variants(outcome: Outcome) -> Table:
                     (
                         outcome.title(system),
                         variant.name,
-                        _number(outcome.overall(system, "accuracy", variant.name), 100.0, 2),
+                        measured(outcome.overall(system, "accuracy", variant.name), 100.0, 2),
                         Number(100 * found.difference, signed=True),
                         interval_of(found),
                     )
@@ -337,7 +316,7 @@ def best_on_test(outcome: Outcome) -> Table:
         found = [r.best_on_test for r in outcome.finished.results if r.system == system and r.variant == ""]
         known = [100 * value for value in found if value is not None]
         best = Number(float(np.mean(known)), float(np.std(known, ddof=min(1, len(known) - 1)))) if known else "–"
-        rows.append((outcome.title(system), _number(outcome.overall(system), 100.0, 2), best))
+        rows.append((outcome.title(system), measured(outcome.overall(system), 100.0, 2), best))
     return Table(
         "best-on-test",
         f"NOT a result: the best accuracy on test over all epochs and candidates, on {outcome.corpus.name}",
@@ -345,116 +324,3 @@ def best_on_test(outcome: Outcome) -> Table:
         tuple(rows),
         ("The last column looks at the test documents to choose; it says how much that flatters, and nothing else.",),
     )
-
-
-def overview(outcome: Outcome) -> Table:
-    """What each system reaches and what it costs, in one row."""
-    accuracies = _best(outcome, [Number(*percent(outcome.overall(system)), 2) for system in outcome.systems])
-    rows = []
-    for system, accuracy in zip(outcome.systems, accuracies, strict=True):
-        found = outcome.overall(system)
-        cost = _cost(outcome, system)
-        rows.append(
-            (
-                outcome.title(system),
-                accuracy,
-                f"{100 * found.low:.1f} to {100 * found.high:.1f}",
-                Number(cost.parameters, decimals=0),
-                Number(cost.seconds, decimals=1),
-                Number(1e3 * cost.seconds_a_document, decimals=2),
-            )
-        )
-    return Table(
-        "overview",
-        f"Every system on {outcome.corpus.name}: what it reaches, and what it costs",
-        ("system", "accuracy", "95 % interval", "parameters", "s to train", "ms a document"),
-        tuple(rows),
-        (
-            f"Accuracy in %, mean (std) over {runs_in_words(outcome)}, its interval a bootstrap over documents; "
-            f"{_bold(outcome)}. Time of a fold's search and training, and of scoring one document, features ready, on "
-            "one thread; times differ from run to run.",
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class _Cost:
-    """Means over runs, but the sum of all seconds and the most memory; NaN where nothing was noted."""
-
-    parameters: float
-    seconds: float
-    all_seconds: float
-    seconds_a_document: float
-    megabytes: float
-
-
-def _cost(outcome: Outcome, system: str) -> _Cost:
-    results = [r for r in outcome.finished.results if r.system == system and r.variant == ""]
-    found = [c for c in outcome.finished.costs if c.system == system and c.variant == ""]
-    parameters = float(np.mean([result.parameters for result in results]))
-    if not found:
-        return _Cost(parameters, *(float("nan"),) * 4)
-    seconds = [cost.seconds for cost in found]
-    return _Cost(
-        parameters,
-        float(np.mean(seconds)),
-        float(np.sum(seconds)),
-        float(np.mean([cost.seconds_a_document for cost in found])),
-        float(np.max([cost.megabytes for cost in found])),
-    )
-
-
-def costs(outcome: Outcome) -> Table:
-    """Parameters, time and memory of each system."""
-    rows = []
-    for system in outcome.systems:
-        cost = _cost(outcome, system)
-        rows.append(
-            (
-                outcome.title(system),
-                Number(cost.parameters, decimals=0),
-                Number(cost.seconds, decimals=2),
-                Number(cost.all_seconds, decimals=0),
-                Number(1e6 * cost.seconds_a_document, decimals=1),
-                Number(cost.megabytes, decimals=0),
-            )
-        )
-    return Table(
-        "costs",
-        f"What each system costs on {outcome.corpus.name}, features ready",
-        ("system", "parameters", "s a fold and seed", "s in all", "µs a document", "MB"),
-        tuple(rows),
-        (
-            "Search on dev and training of one fold with one seed, all of them together, scoring of one document, and "
-            "memory above what the process had before, on one thread. These differ from run to run.",
-        ),
-    )
-
-
-def _number(found: Estimate, scale: float, decimals: int) -> Number:
-    if scale == 100.0:
-        return Number(*percent(found), decimals)
-    return Number(found.mean, found.std, decimals)
-
-
-def _best(outcome: Outcome, cells: list[Number], *, lowest: bool = False) -> list[Number]:
-    """The best marked; never the majority, which is right about some things by saying nothing."""
-    return with_best(cells, [system != "majority" for system in outcome.systems], lowest=lowest)
-
-
-def _bold(outcome: Outcome, which: str = "") -> str:
-    return f"the best{which} in bold" + (" (never the majority)" if "majority" in outcome.systems else "")
-
-
-def folds_in_words(outcome: Outcome) -> str:
-    """How many folds there are, as in "5 folds of each section"."""
-    folds = Counter(fold.section for fold in outcome.finished.work.folds)
-    fewest, most = min(folds.values()), max(folds.values())
-    number = f"{most} fold{'' if most == 1 else 's'}" if fewest == most else f"{fewest} to {most} folds"
-    return number + (" of each section" if len(outcome.corpus.section_names) > 1 else "")
-
-
-def runs_in_words(outcome: Outcome) -> str:
-    """What means and stds are taken over."""
-    seeds = len(outcome.experiment.protocol.seeds)
-    return folds_in_words(outcome) + (f" × {seeds} seeds" if seeds > 1 else "")

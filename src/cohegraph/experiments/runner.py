@@ -16,23 +16,21 @@ plan in the same folder are kept behind the others, for the day when the plan is
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 import platform
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +39,21 @@ from cohegraph.corpora.corpus import Corpus
 from cohegraph.errors import CohegraphError
 from cohegraph.experiments.folds import Fold, make_folds, read_folds, write_folds
 from cohegraph.experiments.plan import Experiment, SystemPlan, Variant
+from cohegraph.experiments.results_folder import (
+    ABOUT,
+    COSTS,
+    DOCUMENTS,
+    FOLDS,
+    PREDICTIONS,
+    RESULTS,
+    append_line,
+    check_same,
+    documents,
+    line_name,
+    predictions,
+    read_lines,
+    write_lines,
+)
 from cohegraph.experiments.units import Cost, Result, Unit, candidates, run_unit
 from cohegraph.features import Features, Featurizer
 from cohegraph.files import write_atomically
@@ -51,12 +64,8 @@ from cohegraph.systems.registry import system_named
 from cohegraph.systems.system import System
 from cohegraph.version import __version__
 
-ABOUT, FOLDS, RESULTS, COSTS = "experiment.json", "folds.jsonl", "results.jsonl", "costs.jsonl"
-DOCUMENTS, PREDICTIONS = "documents.jsonl", "predictions.csv"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "spacy", "stanza")
 _FORMAT = 1
-_LINE = TypeVar("_LINE", Result, Cost)
-_Name = tuple[str, str, int, str, str]
 
 
 @dataclass(frozen=True)
@@ -153,64 +162,38 @@ def run_experiment(
 def run_units(work: Work, folder: Path, *, cores: int | None = None, show_progress: bool = False) -> Finished:
     """Run what is not yet finished of an experiment whose features are at hand."""
     about = _about(work)
-    _check_same(folder, about)
+    check_same(folder, about)
     write_folds(list(work.folds), work.corpus, folder / FOLDS)
-    write_atomically(folder / DOCUMENTS, _documents(work.corpus))
+    write_atomically(folder / DOCUMENTS, documents(work.corpus))
     write_atomically(folder / ABOUT, json.dumps(about, indent=1, ensure_ascii=False, sort_keys=True))
 
     units = list(work.units())
     levels = len(work.corpus.levels)
-    done = _read(folder / RESULTS, Result)
-    costs = _read(folder / COSTS, Cost)
-    waiting = [unit for unit in units if (found := done.get(_name(unit))) is None or not found.answers(unit, levels)]
+    done = read_lines(folder / RESULTS, Result)
+    costs = read_lines(folder / COSTS, Cost)
+    waiting = [u for u in units if (found := done.get(line_name(u))) is None or not found.answers(u, levels)]
     # Whole lines only: a half-written last one would spoil the first that is added to it.
-    _write_lines(folder / RESULTS, done.values())
-    _write_lines(folder / COSTS, costs.values())
+    write_lines(folder / RESULTS, done.values())
+    write_lines(folder / COSTS, costs.values())
     fresh = _run_all(work, waiting, cores or _cores())
     for result, cost in track(
         fresh, "training and testing", len(units), done=len(units) - len(waiting), show=show_progress and bool(waiting)
     ):
         # The cost first: a result without a cost would never get one.
-        _append(folder / COSTS, cost)
-        _append(folder / RESULTS, result)
-        done[_name(result)], costs[_name(cost)] = result, cost
-    names = [_name(unit) for unit in units]
+        append_line(folder / COSTS, cost)
+        append_line(folder / RESULTS, result)
+        done[line_name(result)], costs[line_name(cost)] = result, cost
+    names = dict.fromkeys(line_name(unit) for unit in units)
     finished = Finished(
         work,
         tuple(done[name] for name in names),
         tuple(costs[name] for name in names if name in costs),
         about,
     )
-    _write_lines(
-        folder / RESULTS, (*finished.results, *(line for name, line in done.items() if name not in set(names)))
-    )
-    _write_lines(folder / COSTS, (*finished.costs, *(line for name, line in costs.items() if name not in set(names))))
-    write_atomically(folder / PREDICTIONS, _predictions(finished))
+    write_lines(folder / RESULTS, (*finished.results, *(line for name, line in done.items() if name not in names)))
+    write_lines(folder / COSTS, (*finished.costs, *(line for name, line in costs.items() if name not in names)))
+    write_atomically(folder / PREDICTIONS, predictions(finished.results, work.folds, work.corpus))
     return finished
-
-
-def _predictions(finished: Finished) -> str:
-    """All probabilities as a table, a row a tested document."""
-    corpus, work = finished.work.corpus, finished.work
-    tested = {fold.name: fold.test.tolist() for fold in work.folds}
-    page = io.StringIO()
-    table = csv.writer(page, lineterminator="\n")
-    table.writerow(["system", "variant", "fold", "seed", "document", "level", "predicted", *corpus.levels])
-    for result in finished.results:
-        for row, probabilities in zip(tested[result.fold], result.probabilities, strict=True):
-            predicted = corpus.levels[int(np.argmax(probabilities))]
-            about = (result.system, result.variant, result.fold, result.seed)
-            table.writerow([*about, corpus.ids[row], corpus.labels[row], predicted, *probabilities])
-    return page.getvalue()
-
-
-def _documents(corpus: Corpus) -> str:
-    """What is known of every document but its text."""
-    columns: dict[str, Sequence[Any]] = {"id": corpus.ids, "section": corpus.sections, "level": corpus.labels}
-    others: dict[str, Sequence[Any] | None] = {"group": corpus.groups, "score": corpus.scores, "test": corpus.test}
-    columns |= {name: column for name, column in others.items() if column is not None}
-    rows = zip(*columns.values(), strict=True)
-    return "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
 
 
 def _check_systems(experiment: Experiment, corpus: Corpus) -> None:
@@ -309,32 +292,6 @@ def _without_places(plan: dict[str, Any]) -> dict[str, Any]:
     return plan
 
 
-def _check_same(folder: Path, about: dict[str, Any]) -> None:
-    """Raise where the folder holds results of other documents or another protocol."""
-    file = folder / ABOUT
-    if not file.exists():
-        return
-    try:
-        earlier = json.loads(file.read_text("utf-8"))
-        differing = [
-            what
-            for what, now, then in (
-                ("another version of cohegraph", about["cohegraph"], earlier["cohegraph"]),
-                ("another corpus, or other documents", about["corpus"], earlier["corpus"]),
-                ("another protocol", about["plan"]["protocol"], earlier["plan"]["protocol"]),
-                ("other settings", about["settings"][""], earlier["settings"][""]),
-                ("other pretrained parts", about["parts"][""], earlier["parts"][""]),
-            )
-            if now != then
-        ]
-    except (ValueError, KeyError, TypeError):
-        raise CohegraphError(f"{file} is damaged: choose another folder with --out, or delete this one.") from None
-    if differing:
-        raise CohegraphError(
-            f"{folder} holds results of {differing[0]}: choose another folder with --out, or delete this one."
-        )
-
-
 def _version(package: str) -> str | None:
     try:
         return version(package)
@@ -416,39 +373,3 @@ def _run_in_worker(unit: Unit) -> tuple[Result, Cost]:
 
 def _section_classes(corpus: Corpus, section: str) -> npt.NDArray[np.int64]:
     return corpus.codes[corpus.rows_of(section)]
-
-
-def _append(file: Path, line: Result | Cost) -> None:
-    with file.open("a", encoding="utf-8") as stream:
-        stream.write(_line(line))
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _write_lines(file: Path, lines: Iterable[Result | Cost]) -> None:
-    write_atomically(file, "".join(map(_line, lines)))
-
-
-def _line(line: Result | Cost) -> str:
-    return json.dumps(asdict(line)) + "\n"
-
-
-def _name(line: Unit | Result | Cost) -> _Name:
-    """What tells a line from all others, also of earlier plans."""
-    if isinstance(line, Unit):
-        return (*line.key, line.digest)
-    return (line.variant, line.fold, line.seed, line.system, line.digest)
-
-
-def _read(file: Path, kind: type[_LINE]) -> dict[_Name, _LINE]:
-    """The lines of a file; the last may be half written, damaged ones are left out, later ones replace earlier ones."""
-    found: dict[_Name, _LINE] = {}
-    if not file.exists():
-        return found
-    for text in file.read_text("utf-8", errors="replace").split("\n"):
-        try:
-            line = kind(**json.loads(text))
-            found[_name(line)] = line
-        except (ValueError, TypeError, RecursionError):
-            continue
-    return found
