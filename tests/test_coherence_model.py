@@ -232,7 +232,7 @@ def test_fractions_as_labels(settings, model, graded):
     features, labels = model.featurize(graded[0]), [1.5, 2.0, 3.5] * 10
     assert 0 <= CoherenceModel(settings).fit(features, labels).score(features, labels) <= 1
     assert np.isfinite(cross_val_score(CoherenceModel(settings), features, labels, cv=3)).all()
-    assert cross_validate(CoherenceModel(settings), features, np.array(labels), None, 3)["folds"] == 3
+    assert cross_validate(CoherenceModel(settings), features, np.array(labels), None, 3).figures["folds"] == 3
 
 
 def test_settings_as_dictionaries():

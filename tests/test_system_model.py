@@ -167,7 +167,7 @@ def test_scikit_learns_conventions():
     assert cross_val_score(model, FEATURES, LABELS, cv=3).mean() > 0.8
     search = GridSearchCV(model, {"hyper_parameters__strength": [1e-9, 1.0]}, cv=2).fit(FEATURES, LABELS)
     assert search.best_params_ == {"hyper_parameters__strength": 1.0}
-    assert cross_validate(SystemModel("majority", SETTINGS), FEATURES, np.array(LABELS), None, 3)["folds"] == 3
+    assert cross_validate(SystemModel("majority", SETTINGS), FEATURES, np.array(LABELS), None, 3).figures["folds"] == 3
 
 
 def test_hyper_parameters_go_before_settings():

@@ -219,9 +219,12 @@ class Featurizer:
             _ = self.dependency_parser
 
     def featurize(
-        self, texts: Sequence[str], *, needs: Iterable[Material] = (), show_progress: bool = False
+        self, texts: Sequence[str | Document], *, needs: Iterable[Material] = (), show_progress: bool = False
     ) -> Features:
-        """The features of texts, in their order, with the material that is needed besides."""
+        """The features of texts, in their order, with the material that is needed besides.
+
+        A text that is parsed already is not parsed again; it must come from the parser of these settings.
+        """
         wanted = tuple(sorted(set(needs)))
         starts = range(0, len(texts), _DOCUMENTS_AT_ONCE)
         batches = (self._features(texts[start : start + _DOCUMENTS_AT_ONCE], wanted) for start in starts)
@@ -283,9 +286,10 @@ class Featurizer:
             return self.grids([document.text for document in documents])
         return self.sequences(documents, name)
 
-    def _features(self, texts: Sequence[str], needs: Sequence[Material]) -> Features:
-        documents = list(self.parser.parse(texts))
-        features = self.joined(self.structure(documents), self.encode(texts))
+    def _features(self, texts: Sequence[str | Document], needs: Sequence[Material]) -> Features:
+        parsed = self.parser.parse([text for text in texts if isinstance(text, str)])
+        documents = [text if isinstance(text, Document) else next(parsed) for text in texts]
+        features = self.joined(self.structure(documents), self.encode([document.text for document in documents]))
         return replace(features, material={name: tuple(self.material(name, documents)) for name in needs})
 
     def link_document(self, document: Document, *, reach: int | None = None) -> LinkedDocument:

@@ -79,19 +79,20 @@ def train(
         validation = cross_validate(model, features, labels, documents.groups, folds) if folds else None
         model.fit(features, labels)
         if validation:
-            model.training_["validation"] = validation
+            model.use_validation(validation)
         model.save(out)
     except KeyboardInterrupt:
         complain(f"Interrupted: nothing was written to {out}.")
         raise typer.Exit(INTERRUPTED) from None
     if validation:
+        figures = validation.figures
         console().print(
             *plain(
-                f"Accuracy in {folds}-fold cross-validation: {100 * validation['accuracy']:.1f} % "
-                f"(± {100 * validation['std']:.1f}). "
-                f"Always the most frequent level: {100 * validation['majority']:.1f} %."
+                f"Accuracy in {folds}-fold cross-validation: {100 * figures['accuracy']:.1f} % "
+                f"(± {100 * figures['std']:.1f}). "
+                f"Always the most frequent level: {100 * figures['majority']:.1f} %."
             )
         )
-        if validation["accuracy"] <= validation["majority"]:
+        if figures["accuracy"] <= figures["majority"]:
             say("That is no better than guessing: more documents may help, or --group-column if texts come in groups.")
     console().print(*plain(f"The model is in {out}. Use it with: cohegraph assess FILE.txt --model {out}"))

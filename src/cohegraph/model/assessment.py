@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 # Above this share of unknown nouns the links mean little; below this number of nouns the share means nothing.
 _UNKNOWN_SHARE = 0.5
 _FEWEST_NOUNS = 4
 _UNSEEN_SHARE = 0.1
+# Of the probability of the most probable level.
+_SURE, _FAIRLY_SURE = 0.8, 0.6
+Sureness = Literal["sure", "fairly sure", "unsure"]
+NOT_ENGLISH = "It does not look like English: few of its words are the small words of every English text."
 
 
 @dataclass(frozen=True)
@@ -18,19 +22,31 @@ class Assessment:
 
     ``counts`` are the tallies of `cohegraph.features` and, where the model compares patterns with those of the training
     documents, ``unseen_subgraphs``, those whose pattern no training document has; where it reads a text token by token,
-    ``read_tokens``.
+    ``read_tokens``. ``unlikeness`` says how unlike the training documents it is: beyond 1, farther from them than 99 %
+    of them are from the others.
     """
 
     level: Any
     probabilities: dict[Any, float]
     counts: dict[str, int]
     notices: tuple[str, ...]
+    unlikeness: float | None = None
+
+    @property
+    def sureness(self) -> Sureness | None:
+        """How sure the model is, in words, from the probability of its level; nothing where there is no level."""
+        if self.level is None:
+            return None
+        most = max(self.probabilities.values())
+        return "sure" if most >= _SURE else "fairly sure" if most >= _FAIRLY_SURE else "unsure"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "level": self.level,
             "probabilities": {str(level): probability for level, probability in self.probabilities.items()},
+            "sureness": self.sureness,
+            "unlikeness": self.unlikeness,
             "counts": self.counts,
             "notices": list(self.notices),
         }
@@ -68,3 +84,13 @@ def notices(
             "has."
         )
     return tuple(found)
+
+
+def unlike_notices(unlikeness: float | None) -> tuple[str, ...]:
+    """A notice where a document is unlike the training documents."""
+    if unlikeness is None or unlikeness <= 1:
+        return ()
+    return (
+        f"It is unlike the texts that the model learnt from, {unlikeness:.1f} times as far from them as 99 % of them "
+        "are from the others: the verdict may mean little.",
+    )

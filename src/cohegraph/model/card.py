@@ -46,8 +46,8 @@ print(model.assess([text])[0])
 
 - The levels are those of the training documents: a text of another kind, language or length may be judged wrongly.
 {limits}
-- Probabilities are the {giver}'s own, not calibrated.
-- This folder holds weights and sums over documents; it holds no training text.
+{calibration}
+{kept}
 """
 _WHAT = "A model that tells how coherent an English document is, made with cohegraph {cohegraph}. {method}"
 _CORPUS_GRAPH = (
@@ -89,8 +89,11 @@ class CardText:
     hyper_parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-def model_card(about: dict[str, Any], text: CardText) -> str:
-    """The Markdown card of a model with this description."""
+KEPT_NOTHING = "This folder holds weights and sums over documents; it holds no training text."
+
+
+def model_card(about: dict[str, Any], text: CardText, *, kept: str = KEPT_NOTHING) -> str:
+    """The Markdown card of a model with this description; ``kept`` says what it holds of its training documents."""
     training = about["training"]
     return _CARD.format(
         name=about["name"],
@@ -106,7 +109,8 @@ def model_card(about: dict[str, Any], text: CardText) -> str:
         imported=text.load.split(".")[0],
         load=text.load,
         limits="\n".join(_POINT.fill(limit) for limit in text.limits),
-        giver=text.giver,
+        calibration=_POINT.fill(_calibration(about["calibration"], text.giver)),
+        kept=_POINT.fill(kept),
     )
 
 
@@ -132,6 +136,16 @@ def corpus_graph_text(about: dict[str, Any]) -> CardText:
 def on_dev(training: dict[str, Any]) -> str:
     """How many dev documents there were, and how many of them were predicted right."""
     return f"{training['dev_documents']} dev documents (accuracy {100 * (training['dev_accuracy'] or 0):.1f} %)"
+
+
+def _calibration(found: dict[str, Any], giver: str) -> str:
+    if not found["documents"]:
+        return f"Probabilities are the {giver}'s own, not calibrated."
+    return (
+        f"Probabilities are calibrated with a temperature of {found['temperature']:.2f}, fitted on "
+        f"{found['documents']} held-out documents, whose log loss it changed from {found['log_loss_before']:.3f} to "
+        f"{found['log_loss']:.3f}."
+    )
 
 
 def _hyper_parameters(values: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.features import Features, Material
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.settings import Settings
+from cohegraph.text.document import Document
 
 
 def check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> None:
@@ -40,12 +41,12 @@ def check_material(features: Features, needs: Iterable[Material]) -> None:
             )
 
 
-def checked_texts(texts: Sequence[str]) -> Sequence[str]:
-    """The texts as a list, each of them a string."""
+def checked_texts(texts: Sequence[str] | Sequence[Document]) -> Sequence[str | Document]:
+    """The texts as a list, each of them a string or a parsed document."""
     if isinstance(texts, str):
         raise CohegraphError("Give a list of texts, even for a single one: [text].")
-    checked = list(texts)
+    checked: list[str | Document] = [*texts]
     for number, text in enumerate(checked, start=1):
-        if not isinstance(text, str):
+        if not isinstance(text, str | Document):
             raise CohegraphError(f"Document {number} is not a text but of type {type(text).__name__}.")
     return checked

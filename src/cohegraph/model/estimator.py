@@ -19,16 +19,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features, Featurizer, Material
+from cohegraph.graph.catalogue import catalogue
 from cohegraph.labels import EncodedLabels, as_labels, encode_labels
-from cohegraph.model.assessment import Assessment
-from cohegraph.model.card import CardText, model_card
+from cohegraph.model.assessment import NOT_ENGLISH, Assessment, unlike_notices
+from cohegraph.model.calibration import Calibration
+from cohegraph.model.card import KEPT_NOTHING, CardText, model_card
 from cohegraph.model.checks import check_material, check_patterns, check_same_settings, checked_texts
+from cohegraph.model.familiarity import Familiarity
+from cohegraph.model.neighbours import Neighbours
 from cohegraph.model.persistence import Description, StoredModel, read_model, write_model
+from cohegraph.model.validation import Validation
 from cohegraph.presets import preset
 from cohegraph.settings import Settings
+from cohegraph.text.document import Document, well_formed
+from cohegraph.text.language import looks_english
 from cohegraph.version import __version__
 
-Texts = Sequence[str] | Features
+Texts = Sequence[str] | Sequence[Document] | Features
 Labels = Sequence[Any] | npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -62,6 +69,10 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
     """
 
     _description: ClassVar[type[Description]]
+
+    calibration_: Calibration
+    familiarity_: Familiarity | None
+    neighbours_: Neighbours | None
 
     def __init__(
         self,
@@ -107,6 +118,7 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
         *,
         dev: tuple[Texts, Labels] | None = None,
         on_epoch: Callable[[int, Self], None] | None = None,
+        bare: bool = False,
     ) -> Self:
         """Train on graded texts.
 
@@ -116,6 +128,8 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
             dev: Documents and labels to choose the epoch with. Without them `training.dev_share` of the documents are
                 held out for it, and where that is 0 the last epoch is taken.
             on_epoch: Called after every epoch with its number and the model as it is then.
+            bare: Learn the levels and nothing else: probabilities are not calibrated on dev documents, and how unlike
+                its training documents a text is will not be known.
         """
         settings = self.resolved_settings
         encoded = encode_labels(labels, self.levels)
@@ -145,6 +159,9 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
             "parts_": dict(features.parts),
             "name_": type(self).__name__,
             "note_": "",
+            "calibration_": Calibration(),
+            "familiarity_": None,
+            "neighbours_": None,
         }
 
         def watch(number: int, now: dict[str, Any]) -> None:
@@ -162,7 +179,45 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
             "dev_documents": 0 if held_out is None else len(held_out[0]),
             **learnt.figures,
         }
+        if not bare:
+            self.familiarity_ = Familiarity.of(rows)
+        if held_out is not None and not bare:
+            self.calibration_ = Calibration.of(self._probabilities(held_out[0]), held_out[1])
         return self
+
+    def use_validation(self, validation: Validation) -> None:
+        """Take what cross-validation has found of models like this one: what to expect of it, and its calibration."""
+        check_is_fitted(self)
+        self.training_["validation"] = validation.figures
+        self.calibration_ = validation.calibration
+
+    def keep_neighbours(
+        self, texts: Texts, labels: Labels, *, ids: Sequence[str] | None = None, keep_texts: bool = False
+    ) -> None:
+        """Keep training documents beside the model, so that explanations can show those most similar to a new one.
+
+        Kept are ids, levels and pattern counts.
+
+        Args:
+            texts: The training documents, or others with levels of the same kind.
+            labels: Their levels.
+            ids: Their names; by default their numbers, counted from 1.
+            keep_texts: Keep their texts too: whoever has the model can then read them.
+        """
+        check_is_fitted(self)
+        if keep_texts and isinstance(texts, Features):
+            raise CohegraphError("Features hold no texts that could be kept: give the texts themselves.")
+        features = self._matching(texts)
+        names = tuple(map(str, range(1, len(features) + 1) if ids is None else ids))
+        codes = _codes(as_labels(labels), self.classes_, "kept")
+        if not len(features) == len(codes) == len(names):
+            raise CohegraphError(
+                f"There are {len(features)} documents to keep, {len(codes)} labels and {len(names)} ids: give as many."
+            )
+        kept = None
+        if keep_texts and not isinstance(texts, Features):
+            kept = tuple(well_formed(one.text if isinstance(one, Document) else one) for one in texts)
+        self.neighbours_ = Neighbours(features.counts, codes, tuple(map(well_formed, names)), kept)
 
     def score(self, texts: Texts, labels: Labels, sample_weight: npt.NDArray[Any] | None = None) -> float:
         """The share of texts whose level is predicted right; labels may be any numbers, also fractions."""
@@ -176,22 +231,33 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
     def predict_proba(self, texts: Texts) -> npt.NDArray[np.float64]:
         """The probability of every level, (texts, classes), columns as in `classes_`."""
         check_is_fitted(self)
-        return self._probabilities(self._matching(texts))
+        return self.calibration_(self._probabilities(self._matching(texts)))
 
     def assess(self, texts: Texts, *, show_progress: bool = False) -> list[Assessment]:
         """Level, probabilities, counts and notices of every text."""
         check_is_fitted(self)
         features = self._matching(texts, show_progress=show_progress)
         results = []
-        rows = zip(self._counts(features), self._probabilities(features), strict=True)
-        for counts, probabilities in rows:
+        rows = zip(
+            self._counts(features),
+            self.calibration_(self._probabilities(features)),
+            [None] * len(features) if self.familiarity_ is None else self.familiarity_.unlikeness(features).tolist(),
+            # What only the text itself shows; features do not have it any more.
+            [None] * len(features) if isinstance(texts, Features) else texts,
+            strict=True,
+        )
+        for counts, probabilities, unlike, text in rows:
+            notices = [*self._notices(counts), *unlike_notices(unlike if counts["sentences"] else None)]
+            if text is not None and not looks_english(text.text if isinstance(text, Document) else text):
+                notices.append(NOT_ENGLISH)
             by_class = dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
             results.append(
                 Assessment(
                     level=self.classes_[probabilities.argmax()].item() if counts["sentences"] else None,
                     probabilities={level: by_class[level] for level in self.levels_},
                     counts=counts,
-                    notices=self._notices(counts),
+                    notices=tuple(notices),
+                    unlikeness=unlike,
                 )
             )
         return results
@@ -219,8 +285,14 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
             "parts": self.parts_,
             "training": self.training_,
             "settings": self.settings_.to_dict(),
+            "calibration": self.calibration_.model_dump(),
         }
-        write_model(folder, StoredModel(dict(self._arrays()), about), model_card(about, self._card(about)))
+        neighbours, arrays = self.neighbours_, dict(self._arrays())
+        for beside in (self.familiarity_, neighbours):
+            arrays |= {} if beside is None else beside.arrays()
+        kept = None if neighbours is None else neighbours.lines()
+        card = model_card(about, self._card(about), kept=KEPT_NOTHING if neighbours is None else neighbours.in_words())
+        write_model(folder, StoredModel(arrays, about, kept), card)
 
     @classmethod
     def load(
@@ -259,7 +331,18 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
         model.classes_, model.levels_, model.ordered_ = encoded.classes, encoded.levels, about.ordered
         model.documents_, model.parts_, model.training_ = about.documents, about.parts, about.training
         model.name_, model.note_ = about.name, about.note
-        model._restore(stored.arrays, about, folder)
+        model.calibration_ = about.calibration
+        arrays = dict(stored.arrays)
+        subgraphs = settings.subgraphs
+        patterns = len(catalogue(subgraphs.k, subgraphs.patterns))
+        try:
+            model.neighbours_ = Neighbours.taken_from(arrays, stored.documents, patterns, len(model.classes_))
+            model.familiarity_ = Familiarity.taken_from(arrays)
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedFileError(f"The model in {folder} is damaged: {error}.") from None
+        model._restore(arrays, about, folder)
+        if model.familiarity_ is not None and model.familiarity_.dimensions != model._dimensions:
+            raise DamagedFileError(f"The model in {folder} is damaged: its parts have different dimensions.")
         return model
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -390,10 +473,10 @@ def taken_params(prefix: str, params: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(f"{prefix}__").replace("__", "."): params.pop(name) for name in names}
 
 
-def _codes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Codes:
+def _codes(labels: npt.NDArray[Any], classes: npt.NDArray[Any], which: str = "dev") -> Codes:
     unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
     if unknown:
-        raise CohegraphError(f"The dev documents have a label that the training documents lack: '{unknown[0]}'.")
+        raise CohegraphError(f"The {which} documents have a label that the training documents lack: '{unknown[0]}'.")
     return np.searchsorted(classes, labels)
 
 

@@ -56,14 +56,16 @@ class TrainedGCN:
         data, inputs = weights.data.astype(dtype), vectors.astype(dtype, copy=False)
         logits = np.zeros((len(inputs), self.w1.shape[1]), dtype=dtype)
         for row, (low, high) in enumerate(pairwise(weights.indptr.tolist())):
-            logits[row] = self._logits_of_one(weights.indices[low:high], data[low:high], inputs[row])
+            shares, own = self.shares_of_one(weights.indices[low:high], data[low:high], inputs[row])
+            logits[row] = shares.sum(axis=0) + own
         return logits
 
-    def _logits_of_one(self, patterns: Ints, b: Floats, x: Floats) -> Floats:
+    def shares_of_one(self, patterns: Ints, b: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Algorithm 3 in closed form: one document as if added to the training graph, with weights b to its patterns.
 
         Adding it changes only the degrees and sums of the patterns it contains, so nothing else of the training graph
-        is looked at, and the cost does not depend on how many training documents there were.
+        is looked at, and the cost does not depend on how many training documents there were. The logits are a sum: what
+        each pattern adds to them, (patterns, classes), and what the document's own vector adds, (classes,).
         """
         z = x @ self.w0
         degree = 1 + b.sum()
@@ -73,8 +75,7 @@ class TrainedGCN:
         np.maximum(hidden, 0, out=hidden)
         # A pattern's state is divided by the root of its degree, and so is its edge: one division does both.
         share = b / ((self.pattern_degrees[patterns] + b) * root)
-        state: Floats = share @ hidden + np.maximum(z, 0) / (degree * degree)
-        return state @ self.w1
+        return share[:, None] * (hidden @ self.w1), (np.maximum(z, 0) / (degree * degree)) @ self.w1
 
     def logits_together(self, weights: sparse.csr_array, vectors: Floats) -> Floats:
         """The same as `logits`, to rounding, and faster for many documents: training looks at dev after every epoch."""

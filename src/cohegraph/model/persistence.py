@@ -1,6 +1,7 @@
-"""A model as a folder of three files: weights as safetensors, everything else as JSON, and a card for people.
+"""A model as a folder: weights as safetensors, everything else as JSON, and a card for people.
 
-Nothing is trusted when it is read: format, names, shapes, sizes and the checksum of the weights are compared first.
+Where the model keeps training documents to compare with, their ids are in a fourth file. Nothing is trusted when it is
+read: format, names, shapes, sizes and checksums are compared first.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from safetensors.numpy import save as save_safetensors
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.files import new_folder
+from cohegraph.model.calibration import Calibration
 from cohegraph.text.packaged import sha256_of
 
 FORMAT = 1
-WEIGHTS, ABOUT, CARD = "model.safetensors", "model.json", "README.md"
+WEIGHTS, ABOUT, CARD, DOCUMENTS = "model.safetensors", "model.json", "README.md", "documents.jsonl"
 
 _MOST_JSON_BYTES = 4_000_000
 
@@ -42,14 +44,16 @@ class Description(BaseModel):
     parts: dict[str, str]
     training: dict[str, Any]
     settings: dict[str, Any]
+    calibration: Calibration = Calibration()
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """What a model folder holds: the arrays by name, and the values of the JSON file."""
+    """What a model folder holds: the arrays by name, the values of the JSON file, and a line a kept document."""
 
     arrays: dict[str, npt.NDArray[Any]]
     about: dict[str, Any]
+    documents: list[dict[str, Any]] | None = None
 
 
 def check_target(folder: Path) -> Path:
@@ -79,7 +83,9 @@ def _may_replace(folder: Path) -> bool:
         about = json.loads((folder / ABOUT).read_text("utf-8"))
     except (OSError, ValueError):
         return False
-    return inside <= {WEIGHTS, ABOUT, CARD} and isinstance(about, dict) and isinstance(about.get("format"), int)
+    return (
+        inside <= {WEIGHTS, ABOUT, CARD, DOCUMENTS} and isinstance(about, dict) and isinstance(about.get("format"), int)
+    )
 
 
 def write_model(folder: Path, model: StoredModel, card: str) -> None:
@@ -91,37 +97,35 @@ def write_model(folder: Path, model: StoredModel, card: str) -> None:
         with new_folder(folder) as work:
             arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays.items()}
             (work / WEIGHTS).write_bytes(save_safetensors(arrays))
-            weights = {
-                "bytes": (work / WEIGHTS).stat().st_size,
-                "sha256": sha256_of(work / WEIGHTS),
-                "shapes": {name: list(array.shape) for name, array in arrays.items()},
-            }
-            about = {"format": FORMAT, **model.about, "weights": weights}
+            shapes = {name: list(array.shape) for name, array in arrays.items()}
+            about = {"format": FORMAT, **model.about, "weights": {**_seal(work / WEIGHTS), "shapes": shapes}}
+            if model.documents is not None:
+                lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in model.documents)
+                (work / DOCUMENTS).write_text("".join(lines), "utf-8", errors="replace", newline="\n")
+                about["kept_documents"] = _seal(work / DOCUMENTS)
             (work / ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
             (work / CARD).write_text(card, "utf-8")
     except OSError as error:
         raise CohegraphError(f"The model cannot be written to {folder}: {error.strerror or error}.") from error
 
 
+def _seal(file: Path) -> dict[str, Any]:
+    """What tells later that a file is the one that was written."""
+    return {"bytes": file.stat().st_size, "sha256": sha256_of(file)}
+
+
 def read_model(folder: Path) -> StoredModel:
     """Read and check a model folder; which arrays a model has is for the model to check."""
     about = read_about(folder)
+    file, kept = folder / WEIGHTS, about.get("kept_documents") is not None
     try:
-        expected = about["weights"]
-        size, sha256, shapes = int(expected["bytes"]), str(expected["sha256"]), dict(expected["shapes"])
+        shapes = dict(about["weights"]["shapes"])
+        sealed = {file: about["weights"]} | ({folder / DOCUMENTS: about["kept_documents"]} if kept else {})
+        seals = [(one, int(seal["bytes"]), str(seal["sha256"])) for one, seal in sealed.items()]
     except (KeyError, TypeError, ValueError, OverflowError):
         raise DamagedFileError(f"{folder / ABOUT} does not describe the weights: the model is damaged.") from None
-    file = folder / WEIGHTS
-    if not file.is_file():
-        raise DamagedFileError(f"The model in {folder} lacks its file {WEIGHTS}: copy the folder again, whole.")
-    if file.stat().st_size != size:
-        raise DamagedFileError(
-            f"{file} has {file.stat().st_size} bytes instead of {size}: it was cut or changed; copy it again."
-        )
-    if sha256_of(file) != sha256:
-        raise DamagedFileError(
-            f"{file} is not the file that was saved with this model (its SHA-256 differs): copy it again."
-        )
+    for seal in seals:
+        _check_seal(*seal)
     try:
         arrays = load_safetensors(file.read_bytes())
     except (SafetensorError, OSError) as error:
@@ -131,7 +135,28 @@ def read_model(folder: Path) -> StoredModel:
         raise wrong_arrays(folder)
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise DamagedFileError(f"{file} holds numbers that are not finite: the model is damaged.")
-    return StoredModel(arrays, about)
+    documents = None
+    if kept:
+        try:
+            lines = (folder / DOCUMENTS).read_text("utf-8").removesuffix("\n")
+            documents = [dict(json.loads(line)) for line in lines.split("\n")] if lines else []
+        except (ValueError, TypeError, RecursionError):
+            raise DamagedFileError(f"{folder / DOCUMENTS} is not JSON line by line: the model is damaged.") from None
+    return StoredModel(arrays, about, documents)
+
+
+def _check_seal(file: Path, size: int, sha256: str) -> None:
+    """Raise where a file is not the one that was written with the model."""
+    if not file.is_file():
+        raise DamagedFileError(f"The model in {file.parent} lacks its file {file.name}: copy the folder again, whole.")
+    if file.stat().st_size != size:
+        raise DamagedFileError(
+            f"{file} has {file.stat().st_size} bytes instead of {size}: it was cut or changed; copy it again."
+        )
+    if sha256_of(file) != sha256:
+        raise DamagedFileError(
+            f"{file} is not the file that was saved with this model (its SHA-256 differs): copy it again."
+        )
 
 
 def wrong_arrays(folder: str | Path) -> DamagedFileError:

@@ -41,10 +41,12 @@ def rebuild() -> None:
     model = CoherenceModel(SETTINGS, levels=LEVELS)
     features = model.featurize([one.text for one in texts], show_progress=True)
     labels = np.array([one.level for one in texts])
-    figures = cross_validate(model, features, labels, [one.topic for one in texts], _FOLDS)
+    validation = cross_validate(model, features, labels, [one.topic for one in texts], _FOLDS)
     model.fit(features, labels)
-    model.training_["validation"] = figures
+    model.use_validation(validation)
+    model.keep_neighbours(features, labels, ids=[one.id for one in texts])
     model.save(MODEL, name=NAME, note=NOTE)
+    figures = validation.figures
     print(f"{NAME}: accuracy {100 * figures['accuracy']:.1f} % (± {100 * figures['std']:.1f}) over {_FOLDS} folds")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
+from cohegraph.model.calibration import Calibration
 from cohegraph.progress import track
 
 
@@ -30,22 +32,38 @@ def check_folds(labels: npt.NDArray[Any], groups: Sequence[str] | None, folds: i
         raise CohegraphError(f"There are {len(set(groups))} groups, fewer than the {folds} folds: give fewer --folds.")
 
 
+@dataclass(frozen=True)
+class Validation:
+    """What cross-validation found.
+
+    Args:
+        figures: Mean accuracy over folds, its standard deviation, and the accuracy of the most frequent level.
+        calibration: Fitted on all documents, each with the probabilities of the model that had not seen it.
+    """
+
+    figures: dict[str, Any]
+    calibration: Calibration
+
+
 def cross_validate(
     model: Any, features: Features, labels: npt.NDArray[Any], groups: Sequence[str] | None, folds: int
-) -> dict[str, Any]:
-    """Mean accuracy over folds, its standard deviation, and the accuracy of the most frequent level."""
+) -> Validation:
+    """How good models like this one are on documents that they have not learnt from."""
     check_folds(labels, groups, folds)
     codes = np.unique(labels, return_inverse=True)[1]
     splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
     splits = splitter(folds, shuffle=True, random_state=0).split(np.zeros(len(labels)), codes, groups)
     scores = []
+    held_out = np.zeros((len(labels), codes.max() + 1))
     for training, test in track(splits, "cross-validating", folds):
-        fold = clone(model).fit(features[training], labels[training])
-        scores.append(fold.score(features[test], labels[test]))
-    return {
+        fold = clone(model).fit(features[training], labels[training], bare=True)
+        held_out[test] = fold.predict_proba(features[test])
+        scores.append(float((held_out[test].argmax(axis=1) == codes[test]).mean()))
+    figures = {
         "folds": folds,
         "grouped": groups is not None,
         "accuracy": float(np.mean(scores)),
         "std": float(np.std(scores)),
         "majority": max(Counter(labels.tolist()).values()) / len(labels),
     }
+    return Validation(figures, Calibration.of(held_out, codes))

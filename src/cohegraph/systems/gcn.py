@@ -72,6 +72,7 @@ class CorpusGCN(System):
             training.features,
             training.classes,
             dev=None if dev is None else (dev.features, dev.classes),
+            bare=True,
             on_epoch=None if on_epoch is None else watched,
         )
         return _FittedModel(model, levels)

@@ -1,0 +1,128 @@
+r"""How unlike its training documents a document is, so that a model can say when it is asked about what it never saw.
+
+Training documents are taken for draws from a normal distribution: their vectors and surface figures vary freely along
+the main directions, and evenly in all others (probabilistic principal components, Tipping and Bishop 1999). The
+distance of a document is that of Mahalanobis,
+
+.. math:: \sqrt{ \sum_i \frac{(u_i \cdot (x - \mu))^2}{\lambda_i} + \frac{\lVert r \rVert^2}{\sigma^2} }
+
+with r what the main directions leave of it. The threshold is stated, not felt: 99 % of the training documents are
+nearer when they are held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cohegraph.features import SURFACE_FIGURES, Features
+
+Floats = npt.NDArray[np.floating]
+NEARER = 0.99
+FEWEST_DOCUMENTS = 20
+_FOLDS = 5
+_MOST_DIRECTIONS = 32
+# A text a hundred times longer than all others is as strange as one ten times longer.
+_FARTHEST = 10.0
+_ARRAYS = ("familiar_centre", "familiar_scale", "familiar_directions", "familiar_variances", "familiar_limits")
+
+
+@dataclass(frozen=True)
+class Familiarity:
+    """The distribution of training documents.
+
+    Shapes, with D numbers a document: ``centre`` and ``scale`` (D,), ``directions`` (r, D), ``variances`` (r,), and
+    ``limits`` (2,): the variance along all other directions, and the distance that 99 % of documents stay within.
+    """
+
+    centre: Floats
+    scale: Floats
+    directions: Floats
+    variances: Floats
+    limits: Floats
+
+    @classmethod
+    def of(cls, training: Features) -> Familiarity | None:
+        """The distribution of these documents; nothing where there are too few of them to tell."""
+        if len(training) < FEWEST_DOCUMENTS:
+            return None
+        numbers = _numbers(training)
+        fold = np.arange(len(numbers)) % _FOLDS
+        held_out = [_distances(numbers[fold == one], *_distribution(numbers[fold != one])) for one in range(_FOLDS)]
+        *distribution, rest = _distribution(numbers)
+        limits = np.array([rest, np.quantile(np.concatenate(held_out), NEARER)])
+        return cls(*(array.astype(np.float32) for array in (*distribution, limits)))
+
+    def unlikeness(self, features: Features) -> Floats:
+        """The distance of each document by the threshold: above 1, it is unlike what the model learnt from."""
+        rest, limit = self.limits
+        distances = _distances(
+            _numbers(features), self.centre, self.scale, self.directions, self.variances, float(rest)
+        )
+        return distances / max(float(limit), 1e-6)
+
+    @property
+    def dimensions(self) -> int:
+        """How long the vectors of documents are."""
+        return len(self.centre) - len(SURFACE_FIGURES)
+
+    def arrays(self) -> dict[str, Floats]:
+        """What a model saves of it."""
+        values = (self.centre, self.scale, self.directions, self.variances, self.limits)
+        return dict(zip(_ARRAYS, values, strict=True))
+
+    @classmethod
+    def taken_from(cls, arrays: dict[str, npt.NDArray[Any]]) -> Familiarity | None:
+        """Take what `arrays` gave out of others; a ValueError where it is not whole."""
+        found: Mapping[str, Floats] = {name: arrays.pop(name) for name in _ARRAYS if name in arrays}
+        if not found:
+            return None
+        if len(found) < len(_ARRAYS):
+            raise ValueError("the distribution of the training documents is not whole")
+        made = cls(*(found[name] for name in _ARRAYS))
+        size = made.centre.size
+        directions = len(made.variances) if made.variances.ndim == 1 else -1
+        shapes = {
+            (size,): (made.centre, made.scale),
+            (directions, size): (made.directions,),
+            (2,): (made.limits,),
+        }
+        if any(array.shape != shape for shape, arrays_of_it in shapes.items() for array in arrays_of_it):
+            raise ValueError("the distribution of the training documents has other shapes")
+        if min(made.scale.min(), made.limits[0], made.variances.min(initial=1)) <= 0:
+            raise ValueError("the distribution of the training documents has no width")
+        return made
+
+
+def _numbers(features: Features) -> npt.NDArray[np.float64]:
+    return np.hstack([features.vectors.astype(np.float64), features.surface])
+
+
+def _distribution(numbers: npt.NDArray[np.float64]) -> tuple[Any, ...]:
+    """Centre, scale, main directions, the variances along them, and the variance along each other direction."""
+    centre = numbers.mean(axis=0)
+    spread = numbers.std(axis=0)
+    # One scale for the whole vector, which has directions of its own, and one for each surface figure.
+    scale = np.where(spread > 0, spread, 1.0)
+    vector = slice(0, len(scale) - len(SURFACE_FIGURES))
+    scale[vector] = np.sqrt((spread[vector] ** 2).mean()) or 1.0
+    standard = (numbers - centre) / scale
+    variances, directions = np.linalg.eigh(standard.T @ standard / len(standard))
+    kept = min(_MOST_DIRECTIONS, len(numbers) // 4)
+    rest = max(float(variances[:-kept].clip(0).mean()), 1e-6)
+    main = directions[:, ::-1][:, :kept].T
+    return centre, scale, main, variances[::-1][:kept].clip(rest), rest
+
+
+def _distances(
+    numbers: npt.NDArray[np.float64], centre: Floats, scale: Floats, directions: Floats, variances: Floats, rest: float
+) -> npt.NDArray[np.float64]:
+    standard = (numbers - centre) / scale
+    standard[:, -len(SURFACE_FIGURES) :] = standard[:, -len(SURFACE_FIGURES) :].clip(-_FARTHEST, _FARTHEST)
+    along = standard @ directions.T
+    beside = np.maximum((standard**2).sum(axis=1) - (along**2).sum(axis=1), 0)
+    return np.asarray(np.sqrt((along**2 / variances).sum(axis=1) + beside / rest))
