@@ -155,12 +155,16 @@ class Structure:
 
 @dataclass(frozen=True)
 class LinkedDocument:
-    """A document with its sentence graph. Node i of the graph is sentence ``kept[i]``; nouns are those of the graph."""
+    """A document with its sentence graph. Node i of the graph is sentence ``kept[i]``; nouns are those of the graph.
+
+    ``table`` is what the graph was made from.
+    """
 
     document: Document
     graph: SentenceGraph
     kept: tuple[int, ...]
     nouns: tuple[Noun, ...]
+    table: NounTable
     unknown_nouns: int
 
 
@@ -320,7 +324,7 @@ class Featurizer:
             table, links.delta, inclusive=links.inclusive, spelling=links.spelling, reach=reach
         )
         unknown = sum(row < 0 for row in rows)
-        return LinkedDocument(document, graph, kept, tuple(noun for _, noun in nouns), unknown)
+        return LinkedDocument(document, graph, kept, tuple(noun for _, noun in nouns), table, unknown)
 
 
 def _tallies(linked: LinkedDocument, subgraphs: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cohegraph.cli import assess, demo, doctor, experiment, systems, train
+from cohegraph.cli import assess, demo, doctor, experiment, explain, systems, train
 from cohegraph.version import __version__
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(assess.assess)
+app.command()(explain.explain)
 app.command()(train.train)
 app.command()(experiment.experiment)
 app.command()(systems.systems)

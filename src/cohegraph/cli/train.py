@@ -38,6 +38,19 @@ def train(
         typer.Option("--set", help="Change a setting, such as subgraphs.k=5, or a hyper-parameter; may be repeated."),
     ] = None,
     skip_unlabelled: Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a level.")] = False,
+    keep_neighbours: Annotated[
+        bool,
+        typer.Option(
+            "--keep-neighbours",
+            help="Keep ids, levels and patterns of the documents: explanations then name those that connect alike.",
+        ),
+    ] = False,
+    keep_texts: Annotated[
+        bool, typer.Option("--keep-texts", help="Keep their texts too: whoever has the model can read them.")
+    ] = False,
+    id_column: Annotated[
+        str | None, typer.Option(help="The column with the ids to keep; by default the numbers of the rows.")
+    ] = None,
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
@@ -53,6 +66,7 @@ def train(
         text_column=text_column,
         label_column=label_column,
         group_column=group_column,
+        id_column=id_column,
         skip_unlabelled=skip_unlabelled,
     )
     from cohegraph.labels import encode_labels
@@ -80,6 +94,8 @@ def train(
         model.fit(features, labels)
         if validation:
             model.use_validation(validation)
+        if keep_neighbours or keep_texts:
+            model.keep_neighbours(features, labels, ids=documents.ids, texts=documents.texts if keep_texts else None)
         model.save(out)
     except KeyboardInterrupt:
         complain(f"Interrupted: nothing was written to {out}.")

@@ -23,11 +23,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class GradedDocuments:
-    """Texts with their labels and, where asked for, the group (prompt, topic, author) each belongs to."""
+    """Texts with their labels and, where asked for, the group (prompt, topic, author) each belongs to, and its id."""
 
     texts: list[str]
     labels: list[Any]
     groups: list[str] | None = None
+    ids: list[str] | None = None
 
 
 def is_table(file: Path) -> bool:
@@ -41,10 +42,11 @@ def read_graded(
     text_column: str = "text",
     label_column: str = "label",
     group_column: str | None = None,
+    id_column: str | None = None,
     skip_unlabelled: bool = False,
 ) -> GradedDocuments:
     """The graded documents of a table. Rows without a label are an error, or left out if asked for."""
-    wanted = [text_column, label_column, *([group_column] if group_column else [])]
+    wanted = [text_column, label_column, *(column for column in (group_column, id_column) if column)]
     rows = _checked_rows(file, wanted)
     unlabelled = [number for number, row in enumerate(rows, start=1) if is_missing_label(row[label_column])]
     if unlabelled and not skip_unlabelled:
@@ -56,7 +58,8 @@ def read_graded(
     if not rows:
         raise CohegraphError(f"{file}: no row has a {label_column}.")
     groups = [str(row[group_column]) for row in rows] if group_column else None
-    return GradedDocuments(_texts(file, rows, text_column), [row[label_column] for row in rows], groups)
+    ids = [str(row[id_column]) for row in rows] if id_column else None
+    return GradedDocuments(_texts(file, rows, text_column), [row[label_column] for row in rows], groups, ids)
 
 
 def read_texts(file: Path, text_column: str = "text") -> list[str | None]:

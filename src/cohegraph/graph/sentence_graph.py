@@ -85,6 +85,18 @@ def build_sentence_graph(
     return SentenceGraph(nouns.size, source, target, source_noun, target_noun, similarity, spelled)
 
 
+def similarities(nouns: NounTable, sentence: int) -> FloatArray:
+    """The best cosine of a sentence's nouns with those of each other sentence, (sentences,); 0 where it has none."""
+    found = np.zeros(nouns.size, dtype=np.float32)
+    own = np.unique(nouns.word[nouns.sentence == sentence])
+    if len(own):
+        cosine = (nouns.vectors @ nouns.vectors[own].T).max(axis=1)
+        cosine[own] = 1
+        np.maximum.at(found, nouns.sentence, np.clip(cosine, 0, 1)[nouns.word])
+    found[sentence] = 0
+    return found
+
+
 def _strongest(columns: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
     """Of links that several blocks have found, the strongest, of equals the first in reading order."""
     source, target, source_noun, target_noun, strength = columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,20 @@ from cohegraph.model.training import Labelled, train
 from cohegraph.settings import CorpusGraphSettings
 
 _ARRAYS = ("w0", "w1", "pattern_sums", "pattern_degrees", "pattern_frequency")
+
+
+@dataclass(frozen=True)
+class PatternShares:
+    """A document's logits as a sum.
+
+    Shapes, with P patterns in the document: ``patterns`` and ``weights`` (P,), ``of_patterns`` (P, classes) and
+    ``of_text`` (classes,).
+    """
+
+    patterns: npt.NDArray[np.integer]
+    weights: npt.NDArray[np.float64]
+    of_patterns: npt.NDArray[np.floating]
+    of_text: npt.NDArray[np.floating]
 
 
 class GraphDescription(Description):
@@ -87,6 +102,14 @@ class CoherenceModel(CoherenceEstimator[GraphDescription]):
             "dev_accuracy": chosen.dev_accuracy,
         }
         return Learnt({**attributes, "gcn_": result.network}, figures)
+
+    def shares(self, features: Features) -> PatternShares:
+        """What the patterns and the text of one document add to its logits; features must match the model."""
+        weights = self._weights(features.counts)
+        dtype = self.gcn_.w0.dtype
+        data, vector = weights.data.astype(dtype), self.inputs_(features)[0].astype(dtype, copy=False)
+        of_patterns, of_text = self.gcn_.shares_of_one(weights.indices, data, vector)
+        return PatternShares(weights.indices, weights.data, of_patterns, of_text)
 
     def _probabilities(self, features: Features) -> npt.NDArray[np.float64]:
         logits = self.gcn_.logits(self._weights(features.counts), self.inputs_(features))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,9 @@ from cohegraph.settings import Settings
 from cohegraph.text.document import Document, well_formed
 from cohegraph.text.language import looks_english
 from cohegraph.version import __version__
+
+if TYPE_CHECKING:
+    from cohegraph.explain.explanation import Explanation
 
 Texts = Sequence[str] | Sequence[Document] | Features
 Labels = Sequence[Any] | npt.NDArray[Any]
@@ -180,10 +183,14 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
             **learnt.figures,
         }
         if not bare:
-            self.familiarity_ = Familiarity.of(rows)
-        if held_out is not None and not bare:
-            self.calibration_ = Calibration.of(self._probabilities(held_out[0]), held_out[1])
+            self._look_back(rows, held_out)
         return self
+
+    def _look_back(self, training: Features, dev: tuple[Features, Codes] | None) -> None:
+        """Take from the documents what single verdicts need: how sure to be, and what is unlike all of them."""
+        self.familiarity_ = Familiarity.of(training)
+        if dev is not None:
+            self.calibration_ = Calibration.of(self._probabilities(dev[0]), dev[1])
 
     def use_validation(self, validation: Validation) -> None:
         """Take what cross-validation has found of models like this one: what to expect of it, and its calibration."""
@@ -192,32 +199,31 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
         self.calibration_ = validation.calibration
 
     def keep_neighbours(
-        self, texts: Texts, labels: Labels, *, ids: Sequence[str] | None = None, keep_texts: bool = False
+        self,
+        documents: Texts,
+        labels: Labels,
+        *,
+        ids: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
     ) -> None:
         """Keep training documents beside the model, so that explanations can show those most similar to a new one.
 
-        Kept are ids, levels and pattern counts.
-
         Args:
-            texts: The training documents, or others with levels of the same kind.
+            documents: The training documents, or others with levels of the same kind; of these, pattern counts are
+                kept and nothing else.
             labels: Their levels.
             ids: Their names; by default their numbers, counted from 1.
-            keep_texts: Keep their texts too: whoever has the model can then read them.
+            texts: Their texts, only if these are to be kept too: whoever has the model can then read them.
         """
         check_is_fitted(self)
-        if keep_texts and isinstance(texts, Features):
-            raise CohegraphError("Features hold no texts that could be kept: give the texts themselves.")
-        features = self._matching(texts)
-        names = tuple(map(str, range(1, len(features) + 1) if ids is None else ids))
+        features = self._matching(documents)
+        names = tuple(map(well_formed, map(str, range(1, len(features) + 1) if ids is None else ids)))
+        kept = None if texts is None else tuple(map(well_formed, texts))
         codes = _codes(as_labels(labels), self.classes_, "kept")
-        if not len(features) == len(codes) == len(names):
-            raise CohegraphError(
-                f"There are {len(features)} documents to keep, {len(codes)} labels and {len(names)} ids: give as many."
-            )
-        kept = None
-        if keep_texts and not isinstance(texts, Features):
-            kept = tuple(well_formed(one.text if isinstance(one, Document) else one) for one in texts)
-        self.neighbours_ = Neighbours(features.counts, codes, tuple(map(well_formed, names)), kept)
+        for what, found in (("labels", codes), ("ids", names), ("texts", names if kept is None else kept)):
+            if len(found) != len(features):
+                raise CohegraphError(f"There are {len(features)} documents to keep and {len(found)} {what}.")
+        self.neighbours_ = Neighbours(features.counts, codes, names, kept)
 
     def score(self, texts: Texts, labels: Labels, sample_weight: npt.NDArray[Any] | None = None) -> float:
         """The share of texts whose level is predicted right; labels may be any numbers, also fractions."""
@@ -235,6 +241,10 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
 
     def assess(self, texts: Texts, *, show_progress: bool = False) -> list[Assessment]:
         """Level, probabilities, counts and notices of every text."""
+        return self.assessed(texts, show_progress=show_progress)[1]
+
+    def assessed(self, texts: Texts, *, show_progress: bool = False) -> tuple[Features, list[Assessment]]:
+        """`assess`, and the features that it looked at."""
         check_is_fitted(self)
         features = self._matching(texts, show_progress=show_progress)
         results = []
@@ -260,7 +270,20 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
                     unlikeness=unlike,
                 )
             )
-        return results
+        return features, results
+
+    def explain(self, text: str, *, what_if: Collection[int] | int | None = None) -> Explanation:
+        """Why a text has its level: shares of patterns, links, loose sentences, and what changes would do.
+
+        Args:
+            text: The text.
+            what_if: The numbers of the sentences whose removal and move are tried, or how many of them, from the
+                loosest on; by default a dozen.
+        """
+        from cohegraph.explain.explain import MOST_SENTENCES, explain
+
+        check_is_fitted(self)
+        return explain(self, text, what_if=MOST_SENTENCES if what_if is None else what_if)
 
     def save(self, folder: str | Path, *, name: str | None = None, note: str = "") -> None:
         """Write the model to a folder that appears only when it is complete.

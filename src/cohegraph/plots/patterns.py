@@ -6,20 +6,36 @@ from collections.abc import Sequence
 from html import escape
 
 from cohegraph.graph.catalogue import Pattern
+from cohegraph.plots.ink import attribute, picture
 
 _STEP, _MARGIN, _RADIUS = 22.0, 12.0, 4.5
 _ARC_HEIGHT, _LABEL_HEIGHT, _GAP = 11.0, 16.0, 14.0
-_STYLE = (
-    "<style>.arc{fill:none;stroke:#1f4e79;stroke-width:1.6}.head{fill:#1f4e79}"
-    ".node{fill:#fff;stroke:#333;stroke-width:1.4}.alone{fill:#f2c14e}"
-    ".name{font:9px sans-serif;fill:#333}</style>"
+STYLE = (
+    ".cg-pattern .arc{fill:none;stroke:var(--cg-link);stroke-width:1.6}.cg-pattern .head{fill:var(--cg-link)}"
+    ".cg-pattern .node{fill:var(--cg-ground);stroke:var(--cg-ink);stroke-width:1.4}"
+    ".cg-pattern .alone{stroke:var(--cg-loose);stroke-dasharray:2.2 1.6}"
+    ".cg-pattern .name{font:9px sans-serif;fill:var(--cg-ink)}"
 )
 
 
-def draw_pattern(pattern: Pattern) -> str:
-    """One pattern as an SVG picture. Sentences without any link stand out."""
+def draw_pattern(pattern: Pattern, *, inside: bool = False) -> str:
+    """One pattern as an SVG picture. Sentences without any link stand out.
+
+    ``inside`` a page that has `STYLE` already, the picture has neither style nor name.
+    """
     width, height = _size(pattern)
+    if inside:
+        attributes = f'class="cg-pattern" role="img" aria-label="{attribute(in_words(pattern))}"'
+        return picture(width, height - _LABEL_HEIGHT + 4, _group(pattern, 0, 0, named=False), attributes=attributes)
     return _picture(width, height, _group(pattern, 0, 0))
+
+
+def in_words(pattern: Pattern) -> str:
+    """A pattern for those who cannot see it."""
+    if not pattern.edges:
+        return f"{pattern.k} sentences without any link"
+    links = ", ".join(f"{first} to {second}" for first, second in pattern.edges)
+    return f"{pattern.k} sentences, links from {links}"
 
 
 def draw_catalogue(patterns: Sequence[Pattern], columns: int = 8) -> str:
@@ -41,7 +57,7 @@ def _size(pattern: Pattern) -> tuple[float, float]:
     return 2 * _MARGIN + (pattern.k - 1) * _STEP, _MARGIN + (pattern.k - 1) * _ARC_HEIGHT + _RADIUS + _LABEL_HEIGHT
 
 
-def _group(pattern: Pattern, left: float, top: float) -> str:
+def _group(pattern: Pattern, left: float, top: float, *, named: bool = True) -> str:
     base = _MARGIN + (pattern.k - 1) * _ARC_HEIGHT
     linked = {node for edge in pattern.edges for node in edge}
     parts = [f'<g transform="translate({left:g} {top:g})"><title>{escape(pattern.name)}</title>']
@@ -50,6 +66,8 @@ def _group(pattern: Pattern, left: float, top: float) -> str:
     for node in range(1, pattern.k + 1):
         kind = "node" if node in linked else "node alone"
         parts.append(f'<circle class="{kind}" cx="{_x(node):g}" cy="{base:g}" r="{_RADIUS:g}"/>')
+    if not named:
+        return "".join((*parts, "</g>"))
     middle = _MARGIN + (pattern.k - 1) * _STEP / 2
     place = f'x="{middle:g}" y="{base + _LABEL_HEIGHT:g}"'
     parts.append(f'<text class="name" {place} text-anchor="middle">{escape(pattern.name)}</text></g>')
@@ -74,7 +92,4 @@ def _x(node: int) -> float:
 
 
 def _picture(width: float, height: float, content: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" role="img">{_STYLE}{content}</svg>'
-    )
+    return picture(width, height, content, style=STYLE, attributes='class="cg-pattern" role="img"')

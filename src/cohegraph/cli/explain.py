@@ -1,0 +1,161 @@
+"""``cohegraph explain``: why a document has its level."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from cohegraph.cli.options import Device, Threads, set_threads
+from cohegraph.cli.output import console, plain, say
+from cohegraph.corpora.starter import MODEL as STARTER_MODEL
+from cohegraph.corpora.tables import decoded, read_plain_text
+from cohegraph.errors import CohegraphError
+from cohegraph.files import write_atomically
+
+if TYPE_CHECKING:
+    from cohegraph.explain.explanation import Explanation
+
+_LONGEST_SENTENCE = 90
+_MOST_PATTERNS = 5
+
+
+def explain(
+    file: Annotated[str, typer.Argument(help="A text file, or - for standard input.")] = "-",
+    model: Annotated[
+        Path | None, typer.Option(help="A model's folder; by default the small model that comes with cohegraph.")
+    ] = None,
+    against: Annotated[Path | None, typer.Option(help="An earlier version of the text, to say what changed.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page in one file, with the picture.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write the picture alone.")] = None,
+    what_if: Annotated[
+        int, typer.Option(min=0, help="Of how many sentences, from the loosest, the removal and move are tried.")
+    ] = 12,
+    parser: Annotated[str | None, typer.Option(help="Where the model's parser is on this machine.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="Where the model's encoder is on this machine.")] = None,
+    device: Device = "auto",
+    threads: Threads = None,
+) -> None:
+    """Tell why a document has its level.
+
+    What each pattern of connected sentences counts for and against it, which sentences hang loose, what their removal
+    or move would change (found by really scoring the changed text), and which training documents connect alike.
+    """
+    text = _text(file)
+    before = None if against is None else _text(str(against))
+    from cohegraph.explain.compare import compare
+    from cohegraph.explain.render import report
+    from cohegraph.plots.arcs import draw_arcs
+    from cohegraph.systems.system_model import load_model
+
+    set_threads(threads)
+    loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    found = loaded.explain(text, what_if=what_if)
+    comparison = None if before is None else compare(loaded.explain(before, what_if=0), found)
+    name = "standard input" if file == "-" else Path(file).name
+    if html is not None:
+        _write(html, report(found, name))
+    if svg is not None:
+        _write(svg, draw_arcs(found))
+    if as_json:
+        beside = {} if comparison is None else {"comparison": comparison.model_dump(mode="json")}
+        print(json.dumps({"document": name, **found.to_dict(), **beside}, ensure_ascii=False))
+    elif html is None and svg is None:
+        _print(found, name)
+        if comparison is not None:
+            _print_lines(comparison.in_sentences())
+
+
+def _write(place: Path, content: str) -> None:
+    write_atomically(place, content)
+    say(f"Written to {place}.")
+
+
+def _text(name: str) -> str:
+    text = decoded(sys.stdin.buffer.read(), "Standard input") if name == "-" else read_plain_text(Path(name))
+    if not text.strip():
+        raise CohegraphError(f"{'Standard input' if name == '-' else name} has no text to explain.")
+    return text
+
+
+def _print(found: Explanation, name: str) -> None:
+    verdict = found.verdict
+    shares = ", ".join(f"{level} {100 * probability:.0f} %" for level, probability in verdict.probabilities.items())
+    score = "" if verdict.score is None else f" Score {verdict.score:.0f} of 100."
+    console().print(*plain(f"{name}: {verdict.level} ({found.sureness}).{score} {shares}."), style="bold")
+    for notice in found.notices:
+        console().print(*plain(notice), style="yellow")
+    console().print(_sentences(found))
+    if found.shares is not None and verdict.level is not None:
+        console().print(_patterns(found))
+    if found.neighbours:
+        alike = ", ".join(f"{one.id} ({one.level}, {one.similarity:.2f})" for one in found.neighbours)
+        _print_lines([f"Training documents that connect alike: {alike}."])
+
+
+def _print_lines(lines: list[str]) -> None:
+    for line in lines:
+        console().print(*plain(line))
+
+
+def _sentences(found: Explanation) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    scored = found.verdict.score is not None
+    table.add_column("", justify="right")
+    table.add_column("sentence", overflow="fold")
+    table.add_column("linked with")
+    for name in ("without it", "moved") if scored else ():
+        table.add_column(name, justify="right")
+    linked: dict[int, list[int]] = {one.number: [] for one in found.sentences}
+    for link in found.links:
+        linked[link.source].append(link.target)
+        linked[link.target].append(link.source)
+    for one in found.sentences:
+        text = " ".join(one.text.split())
+        shown = text if len(text) <= _LONGEST_SENTENCE else text[: _LONGEST_SENTENCE - 1] + "…"
+        state = (
+            "too short" if one.left_out else "loose" if one.loose else ", ".join(map(str, sorted(linked[one.number])))
+        )
+        row = plain(one.number, shown, state, *(_changes(found, one.number) if scored else ()))
+        if one.loose:
+            row[2].stylize("bold yellow")
+        table.add_row(*row)
+    return table
+
+
+def _changes(found: Explanation, number: int) -> tuple[str, str]:
+    """By how many points of 100 the score changes without a sentence, and with it in the best other place."""
+    tried, score = found.sentences[number - 1].what_if, found.verdict.score or 0.0
+    removed = moved = ""
+    if tried is not None and tried.removed is not None and tried.removed.score is not None:
+        removed = f"{tried.removed.score - score:+.1f}"
+    if tried is not None and tried.moved is not None and tried.moved.verdict.score is not None:
+        moved = f"{tried.moved.verdict.score - score:+.1f} as {tried.moved.to}"
+    return removed, moved
+
+
+def _patterns(found: Explanation) -> Table:
+    """The text and the strongest patterns, with what they add to the logit of each level."""
+    shares = found.shares
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("what counts")
+    table.add_column("times", justify="right")
+    if shares is None:
+        return table
+    for level in shares.logits:
+        table.add_column(level, justify="right")
+    rest = shares.patterns[_MOST_PATTERNS:]
+    rows = [("the wording of the text", "", shares.text)]
+    rows += [(f"pattern {one.pattern}", str(one.count), one.logits) for one in shares.patterns[:_MOST_PATTERNS]]
+    if rest:
+        together = {level: sum(one.logits[level] for one in rest) for level in shares.logits}
+        rows.append((f"{len(rest)} more patterns", str(sum(one.count for one in rest)), together))
+    for name, times, logits in (*rows, ("sum (logit)", "", shares.logits)):
+        table.add_row(*plain(name, times, *(f"{value:+.3f}" for value in logits.values())))
+    return table

@@ -1,0 +1,277 @@
+"""From a model and a text to an explanation.
+
+Nothing here is estimated: shares are the terms of the closed form themselves, and what would change is found by
+changing the text and scoring it anew, from the first step to the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cohegraph.errors import CohegraphError
+from cohegraph.explain.changed_texts import moved, without
+from cohegraph.explain.explanation import (
+    Explanation,
+    Link,
+    Move,
+    NeighbourView,
+    Noun,
+    SentenceView,
+    Share,
+    Shares,
+    Verdict,
+    WhatIf,
+)
+from cohegraph.features import Features, Featurizer, LinkedDocument
+from cohegraph.graph.catalogue import catalogue
+from cohegraph.graph.sentence_graph import build_sentence_graph, similarities
+from cohegraph.model.assessment import Assessment
+from cohegraph.model.coherence_model import CoherenceModel
+from cohegraph.model.estimator import CoherenceEstimator
+from cohegraph.text.document import Document
+
+Model = CoherenceEstimator[Any]
+Rescore = Callable[[Sequence[str]], Sequence[Assessment]]
+NEIGHBOURS = 5
+# Sentences whose change is tried unless more is asked for: a person will hardly mend more at once.
+MOST_SENTENCES = 12
+# Places that are tried for one sentence; of more places, those where it is most firmly connected.
+MOST_PLACES = 24
+# Small enough for every two nouns that have anything to do with each other.
+_ANY_SIMILARITY = 1e-6
+
+
+def explain(
+    model: Model,
+    text: str,
+    *,
+    what_if: Collection[int] | int = MOST_SENTENCES,
+    neighbours: int = NEIGHBOURS,
+    rescore: Rescore | None = None,
+) -> Explanation:
+    """Why the model gives a text its level.
+
+    Args:
+        model: Any trained model; the shares of patterns are known of a `CoherenceModel` alone.
+        text: The text.
+        what_if: The numbers of the sentences whose removal and move are tried, or how many of them, from the loosest.
+        neighbours: How many training documents are shown.
+        rescore: What scores changed texts; by default the model itself.
+    """
+    seen = look_at(model, text, neighbours=neighbours)
+    wanted = seen.chosen(what_if)
+    changes = [change for sentence in wanted for change in seen.changes(sentence)]
+    verdicts = (rescore or model.assess)([change.text for change in changes])
+    return seen.explained(wanted, changes, verdicts)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A changed text: without a sentence, or with it in another place; sentences and places are counted from 0."""
+
+    sentence: int
+    place: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A text as a model sees it: an explanation without changes, and what is needed to try some."""
+
+    explanation: Explanation
+    document: Document
+    linked: LinkedDocument
+    ordered: bool
+
+    def chosen(self, what_if: Collection[int] | int) -> list[int]:
+        """The sentences to try changes with, counted from 0."""
+        count = len(self.document.sentences)
+        if isinstance(what_if, int):
+            return sorted(number - 1 for number in self.explanation.loosest[: max(what_if, 0)])
+        for number in what_if:
+            if not 1 <= number <= count:
+                raise CohegraphError(f"There is no sentence {number}: the text has {count}.")
+        return sorted({number - 1 for number in what_if})
+
+    def changes(self, sentence: int) -> list[Change]:
+        """The text without a sentence, and with it in other places."""
+        count = len(self.document.sentences)
+        if count < 2:
+            return []
+        places = [place for place in range(count) if place != sentence]
+        if len(places) > MOST_PLACES:
+            connection = self._connections(sentence)
+            places = sorted(sorted(places, key=lambda place: -connection[place])[:MOST_PLACES])
+        return [
+            Change(sentence, None, without(self.document, sentence)),
+            *(Change(sentence, place, moved(self.document, sentence, place)) for place in places),
+        ]
+
+    def explained(
+        self, wanted: Sequence[int], changes: Sequence[Change], verdicts: Sequence[Assessment]
+    ) -> Explanation:
+        """The explanation with what the changes have brought."""
+        found: dict[int, dict[int | None, Assessment]] = {sentence: {} for sentence in wanted}
+        for change, verdict in zip(changes, verdicts, strict=True):
+            found[change.sentence][change.place] = verdict
+        sentences = list(self.explanation.sentences)
+        for sentence, tried in found.items():
+            sentences[sentence] = sentences[sentence].model_copy(update={"what_if": self._what_if(tried)})
+        return self.explanation.model_copy(update={"sentences": sentences})
+
+    def _what_if(self, tried: dict[int | None, Assessment]) -> WhatIf:
+        removed = tried.pop(None, None)
+        best = max(tried.items(), key=lambda item: self._goodness(item[1]), default=None)
+        return WhatIf(
+            removed=None if removed is None else verdict_of(removed, self.ordered),
+            moved=None
+            if best is None or best[0] is None
+            else Move(to=best[0] + 1, places=len(tried), verdict=verdict_of(best[1], self.ordered)),
+        )
+
+    def _goodness(self, found: Assessment) -> float:
+        """What the best place is best in: the score or, where levels have no order, the level the text has now."""
+        score = verdict_of(found, self.ordered).score
+        return found.probabilities.get(self.explanation.verdict.level, 0.0) if score is None else score
+
+    def _connections(self, sentence: int) -> npt.NDArray[np.float64]:
+        """How firmly a sentence would be connected to its neighbours in every place, the nearest counting most."""
+        kept, others = self.linked.kept, len(self.document.sentences) - 1
+        similarity = np.zeros(others + 1)
+        if sentence in kept:
+            similarity[list(kept)] = similarities(self.linked.table, kept.index(sentence))
+        rest = np.delete(similarity, sentence)
+        near = 1 / np.arange(1, self.explanation.window)
+        # In the place p it stands between the p-th and the next of the other sentences.
+        before = np.convolve(rest, near)[:others]
+        behind = np.convolve(rest[::-1], near)[:others][::-1]
+        return np.asarray(np.concatenate([[0.0], before]) + np.concatenate([behind, [0.0]]))
+
+
+def look_at(model: Model, text: str, *, neighbours: int = NEIGHBOURS) -> Seen:
+    """All of an explanation but what would change: it costs what one verdict costs."""
+    featurizer = Featurizer(model.settings_, device=model.device)
+    document = next(iter(featurizer.parser.parse([text])))
+    features, (assessment,) = model.assessed([document])
+    window = model.settings_.subgraphs.window
+    linked = featurizer.link_document(document, reach=window)
+    views = _sentences(linked, window)
+    explanation = Explanation(
+        model=model.name_,
+        verdict=verdict_of(assessment, model.ordered_),
+        sureness=assessment.sureness,
+        levels=list(model.levels_),
+        notices=list(assessment.notices),
+        unlikeness=assessment.unlikeness,
+        counts=assessment.counts,
+        window=window,
+        text=document.text,
+        sentences=views,
+        links=_links(linked),
+        loosest=[view.number for view in sorted(views, key=lambda view: (view.left_out, view.links, view.connection))],
+        shares=_shares(model, features) if isinstance(model, CoherenceModel) else None,
+        neighbours=_neighbours(model, features, neighbours),
+    )
+    return Seen(explanation, document, linked, model.ordered_)
+
+
+def verdict_of(found: Assessment, ordered: bool) -> Verdict:
+    """A verdict as an explanation holds it."""
+    probabilities = list(found.probabilities.values())
+    score = None
+    if ordered and found.level is not None:
+        score = 100 * sum(number * one for number, one in enumerate(probabilities)) / (len(probabilities) - 1)
+    return Verdict(
+        level=found.level,
+        probabilities={str(level): one for level, one in found.probabilities.items()},
+        score=score,
+    )
+
+
+def _shares(model: CoherenceModel, features: Features) -> Shares:
+    settings = model.settings_.subgraphs
+    patterns = catalogue(settings.k, settings.patterns).patterns
+    found = model.shares(features)
+    shares = []
+    counts = dict(zip(features.counts.indices.tolist(), features.counts.data.tolist(), strict=True))
+    for number, weight, logits in zip(found.patterns.tolist(), found.weights.tolist(), found.of_patterns, strict=True):
+        # The released code gives documents without any subgraph one pattern in common, beyond the catalogue.
+        known = patterns[number] if number < len(patterns) else None
+        shares.append(
+            Share(
+                pattern="too short" if known is None else known.name,
+                edges=[] if known is None else list(known.edges),
+                k=settings.k,
+                count=counts.get(number, 0),
+                weight=weight,
+                logits=_by_level(model, logits),
+            )
+        )
+    return Shares(
+        logits=_by_level(model, found.of_patterns.sum(axis=0) + found.of_text),
+        text=_by_level(model, found.of_text),
+        patterns=sorted(shares, key=lambda share: -max(share.logits.values()) + min(share.logits.values())),
+    )
+
+
+def _by_level(model: Model, values: npt.NDArray[np.floating]) -> dict[str, float]:
+    by_class = dict(zip(model.classes_.tolist(), values.tolist(), strict=True))
+    return {str(level): by_class[level] for level in model.levels_}
+
+
+def _neighbours(model: Model, features: Features, most: int) -> list[NeighbourView] | None:
+    if model.neighbours_ is None:
+        return None
+    found = model.neighbours_.nearest(features.counts, model.classes_.tolist(), most)
+    return [NeighbourView(id=one.id, level=one.level, similarity=one.similarity, text=one.text) for one in found]
+
+
+def _sentences(linked: LinkedDocument, window: int) -> list[SentenceView]:
+    sentences = linked.document.sentences
+    place = np.array(linked.kept, dtype=np.int64)
+    links, connection = np.zeros(len(sentences), dtype=np.int64), np.zeros(len(sentences))
+    for ends in (linked.graph.source, linked.graph.target):
+        np.add.at(links, place[ends], 1)
+    anyhow = build_sentence_graph(linked.table, _ANY_SIMILARITY, reach=window)
+    for ends in (anyhow.source, anyhow.target):
+        np.add.at(connection, place[ends], anyhow.similarity)
+    number = np.arange(len(sentences))
+    near = np.minimum(number, window - 1) + np.minimum(number[::-1], window - 1)
+    kept = set(linked.kept)
+    return [
+        SentenceView(
+            number=i + 1,
+            start=sentence.start,
+            end=sentence.end,
+            text=sentence.text,
+            nouns=[Noun(text=noun.text, start=noun.start, end=noun.end) for noun in sentence.nouns],
+            links=int(links[i]),
+            loose=i in kept and not links[i] and len(sentences) > 1,
+            left_out=i not in kept,
+            connection=float(connection[i] / max(near[i], 1)),
+        )
+        for i, sentence in enumerate(sentences)
+    ]
+
+
+def _links(linked: LinkedDocument) -> list[Link]:
+    graph, kept, nouns = linked.graph, linked.kept, linked.nouns
+    columns = (graph.source, graph.target, graph.source_noun, graph.target_noun, graph.similarity, graph.by_spelling)
+    return [
+        Link(
+            source=kept[source] + 1,
+            target=kept[target] + 1,
+            source_noun=nouns[first].text,
+            target_noun=nouns[second].text,
+            similarity=similarity,
+            by_spelling=by_spelling,
+        )
+        for source, target, first, second, similarity, by_spelling in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
+    ]

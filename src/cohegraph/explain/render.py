@@ -1,0 +1,226 @@
+"""An explanation as HTML: a fragment for the page, or a file by itself. Words are for writers, not for modellers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from cohegraph.explain.compare import Comparison
+from cohegraph.explain.explanation import Explanation, Link, SentenceView, Share, Verdict
+from cohegraph.graph.catalogue import Pattern
+from cohegraph.plots.arcs import STYLE as ARCS_STYLE
+from cohegraph.plots.arcs import draw_arcs
+from cohegraph.plots.ink import COLOURS
+from cohegraph.plots.patterns import STYLE as PATTERNS_STYLE
+from cohegraph.plots.patterns import draw_pattern
+from cohegraph.plots.patterns import in_words as pattern_in_words
+from cohegraph.plots.style import without_control
+
+_MOST_PATTERNS = 4
+# Beyond this a table of all patterns helps nobody who looks at it; the data hold them all.
+_MOST_ROWS = 60
+# A change of less than this many points of a hundred is none.
+_NO_CHANGE = 0.5
+
+
+def report(explanation: Explanation, title: str = "") -> str:
+    """A whole page in one file, which needs nothing but itself."""
+    return _rendered(
+        "report.html.jinja",
+        title=title or "How well does this text hang together?",
+        about=_about(explanation),
+        style=Markup(style()),
+        script=Markup(part("view.js")),
+    )
+
+
+def fragment(explanation: Explanation) -> str:
+    """The same, to stand inside the page that `cohegraph serve` shows."""
+    return _rendered("fragment.html.jinja", about=_about(explanation))
+
+
+def comparison_fragment(found: Comparison, before: Explanation, after: Explanation) -> str:
+    """What changed between two versions, to stand inside the page."""
+    texts = {"before": before.sentences, "after": after.sentences}
+    return _rendered("comparison.html.jinja", found=found, texts=texts, change=_points(found.score_change))
+
+
+def style() -> str:
+    """All rules that a page with explanations needs."""
+    return COLOURS + ARCS_STYLE + PATTERNS_STYLE + part("view.css")
+
+
+@cache
+def part(name: str) -> str:
+    """A file of the page."""
+    return files("cohegraph").joinpath("data", "page", name).read_text("utf-8")
+
+
+@cache
+def environment() -> Environment:
+    """The templates of the page."""
+    return Environment(
+        loader=PackageLoader("cohegraph", "data/page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _rendered(template: str, **values: Any) -> str:
+    return without_control(environment().get_template(template).render(**values))
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """A pattern, or the text itself, and how much it speaks for the level: ``width`` in percent of the longest bar."""
+
+    picture: Markup
+    words: str
+    value: float
+    width: float
+
+
+def _about(explanation: Explanation) -> dict[str, Any]:
+    verdict = explanation.verdict
+    links_of = defaultdict(list)
+    for link in explanation.links:
+        links_of[link.source].append(link)
+        links_of[link.target].append(link)
+    bars = _bars(explanation)
+    return {
+        "model": explanation.model,
+        "level": verdict.level,
+        "score": None if verdict.score is None else round(verdict.score),
+        "sureness": explanation.sureness,
+        "probabilities": [
+            (level, 100 * probability, level == str(verdict.level))
+            for level, probability in reversed(verdict.probabilities.items())
+        ],
+        "notices": explanation.notices,
+        "summary": _summary(explanation),
+        "picture": Markup(draw_arcs(explanation, inside=True)),
+        "pieces": list(_pieces(explanation)),
+        "sentences": [_sentence(one, links_of[one.number], verdict) for one in explanation.sentences],
+        "speaks_for": [bar for bar in bars if bar.value > 0][:_MOST_PATTERNS],
+        "speaks_against": [bar for bar in bars if bar.value < 0][:_MOST_PATTERNS],
+        "shares": explanation.shares,
+        "share_rows": [] if explanation.shares is None else explanation.shares.patterns[:_MOST_ROWS],
+        "more_rows": 0 if explanation.shares is None else max(0, len(explanation.shares.patterns) - _MOST_ROWS),
+        "neighbours": explanation.neighbours,
+        "window": explanation.window,
+        "unlikeness": explanation.unlikeness,
+    }
+
+
+def _summary(explanation: Explanation) -> str:
+    sentences = len(explanation.sentences)
+    if not sentences:
+        return "There is no sentence yet."
+    loose = [one.number for one in explanation.sentences if one.loose]
+    links = len(explanation.links)
+    text = f"{_number(sentences, 'sentence')}, {_number(links, 'link')} between them."
+    if not loose:
+        return f"{text} No sentence hangs loose." if sentences > 1 else text
+    if len(loose) == sentences:
+        return f"{text} Every sentence hangs loose: none takes up a noun of a sentence near it."
+    return f"{text} {_number(len(loose), 'sentence')} {'hangs' if len(loose) == 1 else 'hang'} loose: {_listed(loose)}."
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count or 'no'} {word}{'' if count == 1 else 's'}"
+
+
+def _listed(numbers: list[int], most: int = 12) -> str:
+    shown = ", ".join(map(str, numbers[:most]))
+    return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"
+
+
+def _bars(explanation: Explanation) -> list[_Bar]:
+    """What speaks for and against the level, the strongest first: what it adds beyond what it adds to all levels."""
+    shares, level = explanation.shares, str(explanation.verdict.level)
+    if shares is None or explanation.verdict.level is None:
+        return []
+
+    def beyond(logits: dict[str, float]) -> float:
+        return logits[level] - sum(logits.values()) / len(logits)
+
+    values: list[tuple[float, Share | None]] = [(beyond(one.logits), one) for one in shares.patterns]
+    values = sorted([(beyond(shares.text), None), *values], key=lambda value: -abs(value[0]))
+    longest = abs(values[0][0]) or 1.0
+    bars = []
+    for value, share in values:
+        drawing, words = Markup(""), "the wording of the text"
+        if share is not None:
+            pattern = Pattern(share.pattern, share.k, tuple(share.edges), connected=False)
+            drawing = Markup(draw_pattern(pattern, inside=True))
+            words = f"{pattern_in_words(pattern)}, {_number(share.count, 'time')}"
+        bars.append(_Bar(drawing, words, value, 100 * abs(value) / longest))
+    return bars
+
+
+def _pieces(explanation: Explanation) -> Any:
+    """The text in pieces: gaps, and sentences with their nouns."""
+    text, end = explanation.text, 0
+    for sentence in explanation.sentences:
+        yield {"gap": text[end : sentence.start]}
+        inside, parts = sentence.start, []
+        for noun in sorted(sentence.nouns, key=lambda noun: noun.start):
+            if noun.start >= inside:
+                parts += [(text[inside : noun.start], False), (text[noun.start : noun.end], True)]
+                inside = noun.end
+        parts.append((text[inside : sentence.end], False))
+        yield {"sentence": sentence, "parts": [(words, noun) for words, noun in parts if words]}
+        end = sentence.end
+    yield {"gap": text[end:]}
+
+
+def _sentence(sentence: SentenceView, links: list[Link], verdict: Verdict) -> dict[str, Any]:
+    tried = sentence.what_if
+    what_if = []
+    if tried is not None and tried.removed is not None:
+        what_if.append(f"Without it: {_change(verdict, tried.removed)}")
+    if tried is not None and tried.moved is not None:
+        places = _number(tried.moved.places, "place")
+        what_if.append(
+            f"Moved to be sentence {tried.moved.to}, the best of {places} tried: "
+            f"{_change(verdict, tried.moved.verdict)}"
+        )
+    return {
+        "view": sentence,
+        "links": [
+            {
+                "to": link.other(sentence.number),
+                "forward": link.source == sentence.number,
+                "own": link.source_noun if link.source == sentence.number else link.target_noun,
+                "theirs": link.target_noun if link.source == sentence.number else link.source_noun,
+                "similarity": link.similarity,
+                "by_spelling": link.by_spelling,
+            }
+            for link in links
+        ],
+        "what_if": what_if,
+        "tried": tried is not None,
+    }
+
+
+def _change(before: Verdict, after: Verdict) -> str:
+    level = f"the level stays {after.level}" if before.level == after.level else f"the level becomes {after.level}"
+    if before.score is None or after.score is None:
+        return f"{level}."
+    return f"{_points(after.score - before.score)}; {level}."
+
+
+def _points(change: float | None) -> str:
+    if change is None:
+        return ""
+    if abs(change) < _NO_CHANGE:
+        return "the score stays the same"
+    return f"the score {'rises' if change > 0 else 'falls'} by {abs(change):.0f} of 100"
