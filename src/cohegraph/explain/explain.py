@@ -63,7 +63,7 @@ def explain(
         neighbours: How many training documents are shown.
         rescore: What scores changed texts; by default the model itself.
     """
-    seen = look_at(model, text, neighbours=neighbours)
+    seen = look_at(model, parsed(model, text), neighbours=neighbours)
     wanted = seen.chosen(what_if)
     changes = [change for sentence in wanted for change in seen.changes(sentence)]
     verdicts = (rescore or model.assess)([change.text for change in changes])
@@ -153,10 +153,18 @@ class Seen:
         return np.asarray(np.concatenate([[0.0], before]) + np.concatenate([behind, [0.0]]))
 
 
-def look_at(model: Model, text: str, *, neighbours: int = NEIGHBOURS) -> Seen:
+def parsed(model: Model, text: str) -> Document:
+    """A text as the model's parser reads it."""
+    return next(iter(_featurizer(model).parser.parse([text])))
+
+
+def _featurizer(model: Model) -> Featurizer:
+    return Featurizer(model.settings_, device=model.device)
+
+
+def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -> Seen:
     """All of an explanation but what would change: it costs what one verdict costs."""
-    featurizer = Featurizer(model.settings_, device=model.device)
-    document = next(iter(featurizer.parser.parse([text])))
+    featurizer = _featurizer(model)
     features, (assessment,) = model.assessed([document])
     window = model.settings_.subgraphs.window
     linked = featurizer.link_document(document, reach=window)

@@ -17,6 +17,7 @@ from cohegraph.graph.catalogue import Pattern
 from cohegraph.plots.arcs import STYLE as ARCS_STYLE
 from cohegraph.plots.arcs import draw_arcs
 from cohegraph.plots.ink import COLOURS
+from cohegraph.plots.method import STYLE as METHOD_STYLE
 from cohegraph.plots.patterns import STYLE as PATTERNS_STYLE
 from cohegraph.plots.patterns import draw_pattern
 from cohegraph.plots.patterns import in_words as pattern_in_words
@@ -53,7 +54,7 @@ def comparison_fragment(found: Comparison, before: Explanation, after: Explanati
 
 def style() -> str:
     """All rules that a page with explanations needs."""
-    return COLOURS + ARCS_STYLE + PATTERNS_STYLE + part("view.css")
+    return COLOURS + ARCS_STYLE + PATTERNS_STYLE + METHOD_STYLE + part("view.css")
 
 
 @cache

@@ -34,10 +34,13 @@ class Assessment:
 
     @property
     def sureness(self) -> Sureness | None:
-        """How sure the model is, in words, from the probability of its level; nothing where there is no level."""
+        """How sure the model is, in words, from the probability of its level; nothing where there is no level.
+
+        Of a text that is unlike all that it learnt from it is never sure: its probabilities were not calibrated on such.
+        """
         if self.level is None:
             return None
-        most = max(self.probabilities.values())
+        most = max(self.probabilities.values()) if (self.unlikeness or 0) <= 1 else 0
         return "sure" if most >= _SURE else "fairly sure" if most >= _FAIRLY_SURE else "unsure"
 
     def to_dict(self) -> dict[str, Any]:

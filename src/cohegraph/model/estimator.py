@@ -100,6 +100,11 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
         return Featurizer(self.resolved_settings, device=self.device)
 
     @property
+    def system_name(self) -> str:
+        """The name of the system that the model is of, as `cohegraph systems` lists it."""
+        return "gcn"
+
+    @property
     def needs(self) -> frozenset[Material]:
         """What features must hold besides counts, vector and tallies."""
         return frozenset()

@@ -14,7 +14,7 @@ from cohegraph.plots.ink import attribute, picture
 from cohegraph.plots.style import without_control
 
 _MARGIN, _RADIUS = 26.0, 7.0
-_NARROWEST, _WIDEST, _LINE = 18.0, 72.0, 760.0
+_NARROWEST, _WIDEST, _LINE = 18.0, 92.0, 860.0
 _NEXT, _FARTHER = 22.0, 13.0  # how high an arc to the next sentence rises, and more for each farther one
 _THINNEST, _THICKEST = 1.2, 4.2
 _ROOM_BELOW = 46.0

@@ -133,6 +133,11 @@ class SystemModel(CoherenceEstimator[SystemDescription]):
         return _with_those_of(self.resolved_system, super().resolved_settings)
 
     @property
+    def system_name(self) -> str:
+        """The name of its system."""
+        return self.resolved_system.name
+
+    @property
     def needs(self) -> frozenset[Material]:
         """What features must hold besides counts, vector and tallies."""
         return self.resolved_system.needs

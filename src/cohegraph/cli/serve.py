@@ -1,0 +1,86 @@
+"""``cohegraph serve``: the page and the HTTP interface."""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cohegraph.cli.options import Device, Threads, set_threads
+from cohegraph.cli.output import say
+from cohegraph.corpora.starter import MODEL as STARTER_MODEL
+from cohegraph.errors import CohegraphError
+from cohegraph.settings import parse_change
+
+TOKEN_VARIABLE = "COHEGRAPH_TOKEN"
+
+
+def serve(
+    model: Annotated[
+        Path | None, typer.Option(help="A model's folder; by default the small model that comes with cohegraph.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Where to listen; 0.0.0.0 for every network of this machine.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    token: Annotated[
+        str | None, typer.Option(envvar=TOKEN_VARIABLE, help="What clients must send as a bearer token.")
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option("--limit", help="Change a limit, such as sentences=500 (body, texts, queue, …); may be repeated."),
+    ] = None,
+    parser: Annotated[str | None, typer.Option(help="Where the model's parser is on this machine.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="Where the model's encoder is on this machine.")] = None,
+    device: Device = "auto",
+    threads: Threads = None,
+) -> None:
+    """Serve a model: a page for people at /, an HTTP interface under /v1, described at /docs.
+
+    It listens on this machine alone unless told otherwise. Texts are neither stored nor logged. SIGTERM or Ctrl-C stops
+    it once everything that it took on is answered.
+    """
+    try:
+        from cohegraph.serve.api import create_app
+        from cohegraph.serve.limits import Limits
+        from cohegraph.serve.page import add_page
+        from cohegraph.serve.server import Server, bound
+    except ImportError as error:
+        raise CohegraphError(
+            f"The server needs the package '{error.name}': install it with pip install \"cohegraph[serve]\"."
+        ) from None
+    from cohegraph.systems.system_model import load_model
+
+    limits = Limits.of(dict(parse_change(change) for change in limit or []))
+    sock = bound(host, port)
+    set_threads(threads)
+    loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    # The first text would else wait for the pretrained parts, and only then learn that one is missing.
+    loaded.assess(["The server is getting ready. It reads a text."])
+    app = create_app(loaded, limits=limits, token=token, prepare=lambda: set_threads(threads))
+    add_page(app)
+    address = f"http://{_for_address(host)}:{sock.getsockname()[1]}/"
+    say(f"Ready: {address} (model: {loaded.name_}). Ctrl-C stops it.")
+    if token is None and not _is_loopback(host):
+        say("Everybody who reaches this machine can use it: --token TOKEN asks for one.")
+    if browser:
+        threading.Timer(0.3, webbrowser.open, (address + (f"#token={token}" if token else ""),)).start()
+    Server(app, sock).run_until_stopped()
+
+
+def _for_address(host: str) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{shown}]" if ":" in shown else shown
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

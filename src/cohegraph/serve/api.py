@@ -1,0 +1,327 @@
+"""The HTTP interface: FastAPI, described by OpenAPI at /openapi.json and shown at /docs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from cohegraph.explain.compare import Comparison, compare
+from cohegraph.explain.explain import Seen, look_at, parsed
+from cohegraph.explain.explanation import Explanation, Level
+from cohegraph.explain.render import report
+from cohegraph.model.assessment import Sureness
+from cohegraph.model.estimator import CoherenceEstimator
+from cohegraph.plots.arcs import draw_arcs
+from cohegraph.serve import problems
+from cohegraph.serve.batcher import Batcher, too_long
+from cohegraph.serve.guard import Guard
+from cohegraph.serve.limits import Limits
+from cohegraph.serve.metrics import CONTENT_TYPE, Metrics
+from cohegraph.serve.streaming import LinesResponse, answers
+from cohegraph.version import __version__
+
+_ABOUT = (
+    "Tells how coherent English texts are, from how their sentences connect, and why. Texts are neither stored nor "
+    "logged. Errors are problem descriptions (RFC 9457)."
+)
+_MOST_TRIED = 50
+_LINES = LinesResponse.media_type
+Text = Annotated[str, StringConstraints(strict=True)]
+SentenceNumber = Annotated[int, Field(ge=1, strict=True)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class OneText(_Request):
+    """One text to assess."""
+
+    text: Text
+
+
+class ManyTexts(_Request):
+    """Many texts to assess."""
+
+    texts: list[Text] = Field(min_length=1)
+
+
+class ExplainRequest(_Request):
+    """A text to explain."""
+
+    text: Text
+    what_if: (
+        Annotated[int, Field(ge=0, le=_MOST_TRIED, strict=True)]
+        | Annotated[list[SentenceNumber], Field(max_length=_MOST_TRIED)]
+    ) = Field(
+        3,
+        description="Of how many sentences, from the loosest, removal and move are tried, or their numbers. Long texts "
+        "have fewer tried.",
+    )
+
+
+class CompareRequest(_Request):
+    """Two versions of a text."""
+
+    before: Text
+    after: Text
+
+
+class AssessedText(BaseModel):
+    """The verdict on a text."""
+
+    level: Level | None
+    probabilities: dict[str, float]
+    sureness: Sureness | None
+    unlikeness: float | None
+    counts: dict[str, int]
+    notices: list[str]
+
+
+class AssessAnswer(BaseModel):
+    """The verdicts on texts, in their order."""
+
+    model: str
+    results: list[AssessedText]
+
+
+class CompareAnswer(BaseModel):
+    """Two versions of a text, and what changed."""
+
+    before: Explanation
+    after: Explanation
+    comparison: Comparison
+
+
+class ModelAnswer(BaseModel):
+    """What the model is."""
+
+    name: str
+    note: str
+    cohegraph: str
+    system: str
+    levels: list[Level]
+    ordered: bool
+    documents: int = Field(description="How many documents it learnt from.")
+    temperature: float = Field(description="What its probabilities are calibrated with; 1 where they are not.")
+    settings: dict[str, Any]
+    parts: dict[str, str]
+    limits: Limits
+
+
+class Health(BaseModel):
+    """Whether the server takes on texts."""
+
+    status: Literal["ready", "stopping"]
+    waiting: int
+
+
+@dataclass
+class State:
+    """What changes while a server runs."""
+
+    draining: bool = False
+
+
+@dataclass(frozen=True)
+class Service:
+    """What all routes share."""
+
+    model: CoherenceEstimator[Any]
+    batcher: Batcher
+    limits: Limits
+    metrics: Metrics
+    state: State
+
+    async def seen(self, text: str) -> Seen:
+        """A text as the model sees it."""
+
+        def look() -> Seen:
+            document = parsed(self.model, text)
+            if wrong := too_long(document, self.limits):
+                raise wrong
+            return look_at(self.model, document)
+
+        return await self.batcher.call(look)
+
+    async def explained(self, text: str, what_if: int | list[int]) -> Explanation:
+        """The explanation of a text; changed texts wait behind the texts of others."""
+        seen = await self.seen(text)
+        wanted, changes = [], []
+        left = self.limits.rescored
+        for sentence in seen.chosen(what_if):
+            of_it = seen.changes(sentence)
+            left -= sum(len(change.text) for change in of_it)
+            if left < 0:
+                break
+            wanted.append(sentence)
+            changes += of_it
+        size = max(1, self.limits.queue // 4)
+        verdicts = []
+        for start in range(0, len(changes), size):
+            texts = [change.text for change in changes[start : start + size]]
+            verdicts += await self.batcher.assess(texts, patient=True)
+        return seen.explained(wanted, changes, verdicts)
+
+
+def create_app(
+    model: CoherenceEstimator[Any],
+    *,
+    limits: Limits | None = None,
+    token: str | None = None,
+    prepare: Callable[[], None] | None = None,
+) -> FastAPI:
+    """The application that serves a model.
+
+    Args:
+        model: Any trained model.
+        limits: What it takes on.
+        token: What clients must send to be served; without it, all are.
+        prepare: Called first on the thread that scores.
+    """
+    limits = limits or Limits()
+    metrics = Metrics(lambda: batcher.waiting)
+    batcher = Batcher(model, limits, prepare=prepare, on_batch=metrics.on_batch)
+    state = State()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        batcher.start()
+        yield
+        await batcher.stop()
+
+    app = FastAPI(
+        title="cohegraph",
+        version=__version__,
+        description=_ABOUT,
+        lifespan=lifespan,
+        redoc_url=None,
+        responses=problems.described(401) if token is not None else None,
+    )
+    service = Service(model, batcher, limits, metrics, state)
+    app.state.service = service
+    problems.install(app)
+    _add_routes(app, service)
+    app.add_middleware(Guard, limits=limits, metrics=metrics, token=token, state=state)
+    _describe(app, token)
+    return app
+
+
+def _describe(app: FastAPI, token: str | None) -> None:
+    """Complete the OpenAPI document with what FastAPI does not know of."""
+    made = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = made()
+            schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+            schemas["Problem"] = problems.Problem.model_json_schema()
+            for unused in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(unused, None)
+            if token is not None:
+                schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+                schema["security"] = [{"token": []}]
+        return app.openapi_schema or {}
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list of routes)
+    batcher, limits, model = service.batcher, service.limits, service.model
+
+    @app.post("/v1/assess", responses=problems.described(400, 413, 422, 429), tags=["texts"])
+    async def assess(request: OneText | ManyTexts) -> AssessAnswer:
+        """The level of one text or of many."""
+        texts = [request.text] if isinstance(request, OneText) else request.texts
+        if len(texts) > limits.texts:
+            raise problems.ProblemError(
+                413, f"There are {len(texts)} texts, and {limits.texts} is the most: use /v1/assess/stream."
+            )
+        found = await batcher.assess(texts)
+        return AssessAnswer(model=model.name_, results=[AssessedText(**one.to_dict()) for one in found])
+
+    @app.post(
+        "/v1/assess/stream",
+        response_class=LinesResponse,
+        tags=["texts"],
+        responses={200: {"content": {_LINES: {"schema": {"type": "string"}}}}},
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {_LINES: {"schema": {"type": "string"}, "example": '{"id": "a", "text": "It rains."}\n'}},
+            }
+        },
+    )
+    async def stream(request: Request) -> LinesResponse:
+        """The level of any number of texts, JSON Lines in and out, in their order.
+
+        A line is a string, or an object with a string as `text` and perhaps an `id`. The answer to each has its number
+        as `line`, its `id`, and what /v1/assess gives, or `error`.
+        """
+        return LinesResponse(answers(request.stream(), batcher, limits))
+
+    @app.post(
+        "/v1/explain",
+        response_model=Explanation,
+        tags=["texts"],
+        responses={
+            200: {
+                "content": {
+                    "text/html": {"schema": {"type": "string"}},
+                    "image/svg+xml": {"schema": {"type": "string"}},
+                }
+            },
+            **problems.described(400, 413, 422, 429),
+        },
+    )
+    async def explain(request: ExplainRequest, format: Literal["json", "html", "svg"] = "json") -> Any:
+        """Why a text has its level: as data, as a page in one file, or as the picture alone."""
+        what_if = 0 if format == "svg" else request.what_if
+        found = await service.explained(request.text, what_if)
+        if format == "html":
+            return Response(await asyncio.to_thread(report, found), media_type="text/html")
+        if format == "svg":
+            return Response(draw_arcs(found), media_type="image/svg+xml")
+        return found
+
+    @app.post("/v1/compare", responses=problems.described(400, 413, 422, 429), tags=["texts"])
+    async def compare_versions(request: CompareRequest) -> CompareAnswer:
+        """What changed from one version of a text to the next."""
+        before, after = [await service.explained(text, 0) for text in (request.before, request.after)]
+        comparison = await asyncio.to_thread(compare, before, after)
+        return CompareAnswer(before=before, after=after, comparison=comparison)
+
+    @app.get("/v1/model", tags=["server"])
+    async def about_model() -> ModelAnswer:
+        """The model, its levels, and the limits of this server."""
+        return ModelAnswer(
+            name=model.name_,
+            note=model.note_,
+            cohegraph=__version__,
+            system=model.system_name,
+            levels=list(model.levels_),
+            ordered=model.ordered_,
+            documents=model.documents_,
+            temperature=model.calibration_.temperature,
+            settings=model.settings_.to_dict(),
+            parts=model.parts_,
+            limits=limits,
+        )
+
+    @app.get("/healthz", responses={503: {"model": Health}}, tags=["server"])
+    async def health(response: Response) -> Health:
+        """Whether the server takes on texts: 503 once it was told to stop."""
+        if service.state.draining:
+            response.status_code = 503
+        return Health(status="stopping" if service.state.draining else "ready", waiting=batcher.waiting)
+
+    @app.get("/metrics", tags=["server"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def metrics() -> Response:
+        """Counters for Prometheus."""
+        return Response(service.metrics.page(), media_type=CONTENT_TYPE)

@@ -1,0 +1,41 @@
+"""What a server takes on before it says that it is too much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cohegraph.errors import CohegraphError
+
+
+class Limits(BaseModel):
+    """The limits of a server, each with a default that suits a machine with a few cores."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def of(cls, changes: dict[str, Any]) -> Limits:
+        """The defaults with some changed."""
+        try:
+            return cls(**changes)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = first["loc"][0]
+            if name not in cls.model_fields:
+                raise CohegraphError(
+                    f"There is no limit '{name}': choose from {', '.join(cls.model_fields)}."
+                ) from None
+            raise CohegraphError(f"The limit {name}={first['input']} is not valid: {first['msg']}.") from None
+
+    body: int = Field(2_000_000, ge=1_000, description="Bytes of a request, or of one line of a stream.")
+    texts: int = Field(256, ge=1, description="Texts in one request.")
+    sentences: int = Field(2_000, ge=1, description="Sentences in one text.")
+    queue: int = Field(1_024, ge=1, description="Texts that wait at once; more are turned away.")
+    batch: int = Field(32, ge=1, le=1_024, description="Texts that are scored together.")
+    rescored: int = Field(
+        1_000_000, ge=0, description="Characters of changed texts that an explanation may have scored anew."
+    )
+    drain: float = Field(
+        0.5, ge=0, le=60, description="Seconds that a server which is told to stop still takes on what arrives."
+    )

@@ -1,0 +1,74 @@
+"""The page for people, at /: static files, and HTML made where the explanations are made."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import PurePath
+
+from fastapi import FastAPI, Response
+from fastapi.responses import HTMLResponse
+
+from cohegraph.corpora.starter import starter_corpus
+from cohegraph.explain.compare import compare
+from cohegraph.explain.render import comparison_fragment, environment, fragment, part, style
+from cohegraph.plots.method import draw_method
+from cohegraph.serve.api import CompareRequest, ExplainRequest, Service
+
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_EXAMPLE_TOPIC = "medium"
+
+
+def add_page(app: FastAPI) -> None:
+    """Serve the page of an application that `create_app` has made."""
+    service: Service = app.state.service
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> HTMLResponse:
+        model = service.model
+        page = environment().get_template("index.html.jinja")
+        return HTMLResponse(
+            page.render(
+                model=model.name_,
+                note=model.note_,
+                levels=list(model.levels_),
+                documents=model.documents_,
+                k=model.settings_.subgraphs.k,
+                window=model.settings_.subgraphs.window,
+                example=_example(),
+                method=draw_method(),
+            )
+        )
+
+    @app.get("/page/static/{name}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        content = {
+            "style.css": lambda: style() + part("page.css"),
+            "view.js": lambda: part("view.js"),
+            "page.js": lambda: part("page.js"),
+        }.get(name)
+        if content is None:
+            return Response(status_code=404)
+        return Response(content(), media_type=_TYPES[PurePath(name).suffix])
+
+    @app.get("/favicon.ico", include_in_schema=False)
+    async def icon() -> Response:
+        return Response(status_code=204)
+
+    @app.post("/page/explanation", include_in_schema=False)
+    async def explanation(request: ExplainRequest) -> HTMLResponse:
+        found = await service.explained(request.text, request.what_if)
+        return HTMLResponse(await asyncio.to_thread(fragment, found))
+
+    @app.post("/page/comparison", include_in_schema=False)
+    async def comparison(request: CompareRequest) -> HTMLResponse:
+        before, after = [await service.explained(text, 0) for text in (request.before, request.after)]
+        found = await asyncio.to_thread(compare, before, after)
+        return HTMLResponse(
+            f'<div class="versions">{fragment(before)}{fragment(after)}</div>'
+            f"{comparison_fragment(found, before, after)}"
+        )
+
+
+def _example() -> str:
+    """A text to try the page with."""
+    return next(one.text for one in starter_corpus() if one.level == _EXAMPLE_TOPIC)

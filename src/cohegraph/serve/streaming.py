@@ -1,0 +1,168 @@
+"""Thousands of texts through one request: JSON Lines in, JSON Lines out, in order, in constant memory.
+
+A client may read the answer while it sends, or only when it has sent everything: answers that it has not taken yet wait
+in a temporary file, so that neither side ever waits for the other for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from typing import IO, Any
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from cohegraph.errors import CohegraphError
+from cohegraph.serve.batcher import Batcher
+from cohegraph.serve.limits import Limits
+
+# What the answer to a line repeats of it, and its outcome or what is wrong with it.
+_Waiting = tuple[dict[str, Any], "asyncio.Future[Any] | str"]
+_IN_MEMORY = 4_000_000
+_AT_ONCE = 65_536
+
+
+class LinesResponse(StreamingResponse):
+    """A response that is written while the request is read.
+
+    Its base class would look out for a client that leaves by taking messages of the request, and so lose parts of it.
+    """
+
+    media_type = "application/x-ndjson"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response; a client that leaves ends the reading of the request."""
+        await self.stream_response(send)
+
+
+async def answers(body: AsyncIterator[bytes], batcher: Batcher, limits: Limits) -> AsyncIterator[bytes]:
+    """An answer for every line that comes in, in their order."""
+    spool = _Spool()
+    waiting: asyncio.Queue[_Waiting | None] = asyncio.Queue(4 * limits.batch)
+    tasks = (
+        asyncio.create_task(_read(body, batcher, limits, waiting)),
+        asyncio.create_task(_write(waiting, spool)),
+    )
+    try:
+        async for piece in spool:
+            yield piece
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        spool.close()
+
+
+async def _read(
+    body: AsyncIterator[bytes], batcher: Batcher, limits: Limits, waiting: asyncio.Queue[_Waiting | None]
+) -> None:
+    """Read lines and hand their texts in."""
+    number = 0
+    try:
+        async for line in _lines(body, limits.body):
+            number += 1
+            about, text, wrong = _parsed(line, number)
+            await waiting.put((about, wrong if text is None else await batcher.assess_when_free(text)))
+    finally:
+        await waiting.put(None)
+
+
+async def _write(waiting: asyncio.Queue[_Waiting | None], spool: _Spool) -> None:
+    """Put the answers down in the order of the lines."""
+    try:
+        while (line := await waiting.get()) is not None:
+            spool.put(await _answer(*line))
+    finally:
+        spool.finish()
+
+
+async def _answer(about: dict[str, Any], outcome: asyncio.Future[Any] | str) -> bytes:
+    if isinstance(outcome, str):
+        found: dict[str, Any] = {"error": outcome}
+    else:
+        try:
+            found = (await outcome).to_dict()
+        except CohegraphError as error:
+            found = {"error": str(error)}
+    return json.dumps({**about, **found}).encode() + b"\n"
+
+
+def _parsed(line: bytes | None, number: int) -> tuple[dict[str, Any], str | None, str]:
+    """What the answer repeats of a line, its text, or what is wrong with it."""
+    about: dict[str, Any] = {"line": number}
+    if line is None:
+        return about, None, "The line is longer than this server takes on."
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return about, None, "The line is not JSON."
+    if isinstance(value, str):
+        return about, value, ""
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        return about, None, 'The line must be a string or an object with a string as "text".'
+    identity = value.get("id")
+    if identity is not None and not isinstance(identity, str | int):
+        return about, None, "The id must be a string or a whole number."
+    return about | ({} if identity is None else {"id": identity}), value["text"], ""
+
+
+async def _lines(body: AsyncIterator[bytes], longest: int) -> AsyncIterator[bytes | None]:
+    """The lines of a body, without blank ones; nothing in place of one that is too long."""
+    rest, skipping = b"", False
+    async for piece in body:
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            if skipping or len(line) > longest:
+                skipping = False
+                yield None
+            elif line.strip():
+                yield line
+        if len(rest) > longest:
+            rest, skipping = b"", True
+    if skipping or rest.strip():
+        yield None if skipping else rest
+
+
+class _Spool:
+    """Bytes that one task puts down and another takes up; what does not fit into memory waits in a file."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        self._written = self._taken = 0
+        self._finished = False
+        self._changed = asyncio.Event()
+
+    def put(self, piece: bytes) -> None:
+        if self._taken == self._written and self._written > _IN_MEMORY:
+            # All was taken: begin anew, so that a client that keeps up never fills the disk.
+            self._file.seek(0)
+            self._file.truncate()
+            self._written = self._taken = 0
+        self._file.seek(self._written)
+        self._file.write(piece)
+        self._written += len(piece)
+        self._changed.set()
+
+    def finish(self) -> None:
+        self._finished = True
+        self._changed.set()
+
+    def close(self) -> None:
+        self._file.close()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            if self._taken < self._written:
+                self._file.seek(self._taken)
+                piece = self._file.read(_AT_ONCE)
+                self._taken += len(piece)
+                yield piece
+            elif self._finished:
+                return
+            else:
+                self._changed.clear()
+                await self._changed.wait()
