@@ -3,14 +3,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench starter-model clean
+.PHONY: demo test browser lint bench starter-model clean
 
 demo: $(VENV)/.installed
 	$(BIN)/cohegraph demo --out build/demo-model
 	$(BIN)/cohegraph assess examples/*.txt --model build/demo-model
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-dev browser
 	$(BIN)/pytest
+
+# The tests of the page need Chromium; where it cannot be installed they are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get install --yes --quiet chromium >/dev/null 2>&1 || { apt-get update --quiet >/dev/null 2>&1 && \
+		apt-get install --yes --quiet chromium >/dev/null 2>&1; }; } || true
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
