@@ -153,10 +153,17 @@ def run_experiment(
     corpus = experiment.corpus.read()
     _check_systems(experiment, corpus)
     folder.mkdir(parents=True, exist_ok=True)
-    folds = _folds(experiment, corpus)
-    features = _all_features(experiment, corpus, store or FeatureStore(), device, show_progress)
-    work = Work(experiment, corpus, tuple(folds), features)
+    work = prepare(experiment, corpus, store or FeatureStore(), device=device, show_progress=show_progress)
     return run_units(work, folder, cores=cores, show_progress=show_progress)
+
+
+def prepare(
+    experiment: Experiment, corpus: Corpus, store: FeatureStore, *, device: str = "auto", show_progress: bool = False
+) -> Work:
+    """Folds and features of an experiment."""
+    folds = _folds(experiment, corpus)
+    features = _all_features(experiment, corpus, store, device, show_progress)
+    return Work(experiment, corpus, tuple(folds), features)
 
 
 def run_units(work: Work, folder: Path, *, cores: int | None = None, show_progress: bool = False) -> Finished:

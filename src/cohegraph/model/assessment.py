@@ -36,7 +36,7 @@ class Assessment:
     def sureness(self) -> Sureness | None:
         """How sure the model is, in words, from the probability of its level; nothing where there is no level.
 
-        Of a text that is unlike all that it learnt from it is never sure: its probabilities were not calibrated on such.
+        Of a text unlike all that it learnt from it is never sure: its probabilities were not calibrated on such.
         """
         if self.level is None:
             return None
