@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def shuffled(texts: list[str], rows: list[int], featurizer: Featurizer) -> tuple[list[str], list[int]]:
-    """The texts with their sentences in another order and the gaps where they were; those of one sentence are left out."""
+    """The texts with their sentences in another order, the gaps in their places; those of one sentence are left out."""
     random = np.random.default_rng(SEED)
     mixed, kept = [], []
     for row, document in zip(rows, featurizer.parser.parse(texts), strict=True):

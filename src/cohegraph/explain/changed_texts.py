@@ -38,4 +38,5 @@ def _taken_out(document: Document, sentence: int) -> tuple[list[str], list[str]]
 
 
 def _joined(sentences: Sequence[str], gaps: Sequence[str]) -> str:
-    return "".join(part for pair in zip(sentences, [*gaps, ""], strict=True) for part in pair)
+    ends = [*gaps, ""] if sentences else []
+    return "".join(part for pair in zip(sentences, ends, strict=True) for part in pair)

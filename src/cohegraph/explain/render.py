@@ -24,6 +24,8 @@ from cohegraph.plots.patterns import in_words as pattern_in_words
 from cohegraph.plots.style import without_control
 
 _MOST_PATTERNS = 4
+# What adds less than this to a level would be shown as 0.00.
+_NO_SHARE = 0.005
 # Beyond this a table of all patterns helps nobody who looks at it; the data hold them all.
 _MOST_ROWS = 60
 # A change of less than this many points of a hundred is none.
@@ -110,8 +112,8 @@ def _about(explanation: Explanation) -> dict[str, Any]:
         "picture": Markup(draw_arcs(explanation, inside=True)),
         "pieces": list(_pieces(explanation)),
         "sentences": [_sentence(one, links_of[one.number], verdict) for one in explanation.sentences],
-        "speaks_for": [bar for bar in bars if bar.value > 0][:_MOST_PATTERNS],
-        "speaks_against": [bar for bar in bars if bar.value < 0][:_MOST_PATTERNS],
+        "speaks_for": [bar for bar in bars if bar.value >= _NO_SHARE][:_MOST_PATTERNS],
+        "speaks_against": [bar for bar in bars if bar.value <= -_NO_SHARE][:_MOST_PATTERNS],
         "shares": explanation.shares,
         "share_rows": [] if explanation.shares is None else explanation.shares.patterns[:_MOST_ROWS],
         "more_rows": 0 if explanation.shares is None else max(0, len(explanation.shares.patterns) - _MOST_ROWS),

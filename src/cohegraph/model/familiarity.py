@@ -112,7 +112,7 @@ def _distribution(numbers: npt.NDArray[np.float64]) -> tuple[Any, ...]:
     scale[vector] = np.sqrt((spread[vector] ** 2).mean()) or 1.0
     standard = (numbers - centre) / scale
     variances, directions = np.linalg.eigh(standard.T @ standard / len(standard))
-    kept = min(_MOST_DIRECTIONS, len(numbers) // 4)
+    kept = min(_MOST_DIRECTIONS, len(numbers) // 4, len(scale) // 2)
     rest = max(float(variances[:-kept].clip(0).mean()), 1e-6)
     main = directions[:, ::-1][:, :kept].T
     return centre, scale, main, variances[::-1][:kept].clip(rest), rest

@@ -1,0 +1,251 @@
+"""What stands beside a verdict: calibration, what is unlike the training documents, kept documents, the language."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+from scipy.special import log_softmax, softmax
+from test_explain import made_features
+
+from cohegraph import CoherenceModel, Settings, SystemModel, load_model
+from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.model.assessment import Assessment
+from cohegraph.model.calibration import FEWEST_DOCUMENTS, Calibration
+from cohegraph.model.familiarity import Familiarity
+from cohegraph.model.validation import cross_validate
+from cohegraph.text.language import looks_english
+from cohegraph.text.packaged import sha256_of
+
+SETTINGS = Settings().replaced({"training.epochs": 8, "training.hidden": 8})
+LABELS = ["low", "medium", "high"] * 20
+FEATURES, NEW = made_features(60, 1), made_features(25, 2)
+
+
+def test_a_temperature_is_found_again():
+    random = np.random.default_rng(0)
+    logits = random.normal(size=(20_000, 3))
+    codes = np.array([random.choice(3, p=row) for row in softmax(logits, axis=1)])
+    found = Calibration.of(softmax(2.5 * logits, axis=1), codes)
+    assert found.temperature == pytest.approx(2.5, rel=0.05)
+    assert found.documents == 20_000
+    assert found.log_loss < found.log_loss_before
+    assert found(softmax(2.5 * logits, axis=1)) == pytest.approx(softmax(2.5 / found.temperature * logits, axis=1))
+
+
+@given(st.floats(0.1, 20), st.integers(0, 2**32 - 1))
+def test_calibration_never_changes_the_level(temperature, seed):
+    found = softmax(np.random.default_rng(seed).normal(scale=5, size=(20, 4)), axis=1)
+    changed = Calibration(temperature=temperature, documents=30)(found)
+    assert np.array_equal(changed.argmax(axis=1), found.argmax(axis=1))
+    assert changed.sum(axis=1) == pytest.approx(np.ones(20))
+
+
+def test_held_out_documents_that_are_all_right_do_not_ask_for_certainty():
+    found = Calibration.of(np.tile([0.6, 0.4], (50, 1)), np.zeros(50, dtype=int))
+    assert 0.1 <= found.temperature < 0.2
+    few = Calibration.of(np.tile([0.6, 0.4], (FEWEST_DOCUMENTS - 1, 1)), np.zeros(FEWEST_DOCUMENTS - 1, dtype=int))
+    assert few == Calibration()
+    assert Calibration()(np.array([[0.0, 1.0]])).tolist() == [[0.0, 1.0]]
+
+
+def test_dev_documents_calibrate_a_model():
+    labels = (LABELS * 2)[: len(NEW)]
+    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS, dev=(NEW, labels))
+    bare = CoherenceModel(SETTINGS).fit(FEATURES, LABELS, dev=(NEW, labels), bare=True)
+    assert bare.calibration_ == Calibration()
+    assert bare.familiarity_ is None
+    assert model.calibration_.documents == len(NEW)
+    own = bare.predict_proba(NEW)
+    assert np.array_equal(model.predict(NEW), bare.predict(NEW))
+    assert model.predict_proba(NEW) == pytest.approx(softmax(np.log(own) / model.calibration_.temperature, axis=1))
+    codes = np.searchsorted(model.classes_, labels)
+    rows = np.arange(len(codes))
+    assert model.calibration_.log_loss == pytest.approx(
+        -log_softmax(np.log(own) / model.calibration_.temperature, axis=1)[rows, codes].mean()
+    )
+
+
+@pytest.mark.parametrize("make", [lambda: CoherenceModel(SETTINGS), lambda: SystemModel("dnn", SETTINGS)])
+def test_cross_validation_calibrates_on_documents_not_learnt_from(make, tmp_path):
+    model = make()
+    validation = cross_validate(model, FEATURES, np.array(LABELS), None, 3)
+    assert validation.calibration.documents == 60
+    model.fit(FEATURES, LABELS).use_validation(validation)
+    model.keep_neighbours(FEATURES, LABELS, ids=[f"n{row}" for row in range(60)])
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.calibration_ == model.calibration_
+    assert np.array_equal(loaded.predict_proba(NEW), model.predict_proba(NEW))
+    assert np.array_equal(loaded.familiarity_.unlikeness(NEW), model.familiarity_.unlikeness(NEW))
+    assert loaded.neighbours_.ids == model.neighbours_.ids
+    assert (loaded.neighbours_.counts != model.neighbours_.counts).nnz == 0
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert f"calibrated with a temperature of {model.calibration_.temperature:.2f}" in " ".join(card.split())
+    assert "ids, levels and pattern counts of 60 documents" in " ".join(card.split())
+
+
+def test_a_model_without_held_out_documents_says_that_it_is_not_calibrated(tmp_path):
+    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    model.save(tmp_path / "model")
+    card = " ".join((tmp_path / "model" / "README.md").read_text().split())
+    assert "not calibrated" in card
+    assert "it holds no training text" in card
+    assert not (tmp_path / "model" / "documents.jsonl").exists()
+
+
+def test_unlike_documents_are_told_from_alike_ones():
+    training, alike = made_features(400, 1), made_features(400, 2)
+    found = Familiarity.of(training)
+    assert (found.unlikeness(alike) > 1).mean() < 0.06
+    far = made_features(20, 3)
+    far.vectors[:] *= 4
+    assert (found.unlikeness(far) > 1).all()
+    assert Familiarity.of(training[:19]) is None
+
+
+def test_documents_that_are_all_the_same_have_a_distribution_too():
+    one = made_features(1, 1)
+    found = Familiarity.of(one[np.zeros(30, dtype=int)])
+    assert np.isfinite(found.unlikeness(made_features(5, 2))).all()
+
+
+def test_a_document_unlike_all_others_has_a_notice_and_is_never_sure():
+    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    far = made_features(3, 5)
+    far.vectors[:] *= 50
+    for one in model.assess(far):
+        assert one.unlikeness > 1
+        assert one.sureness == "unsure"
+        assert any(notice.startswith("It is unlike the texts that the model learnt from") for notice in one.notices)
+
+
+@pytest.mark.parametrize(
+    ("most", "words"), [(0.8, "sure"), (0.79, "fairly sure"), (0.6, "fairly sure"), (0.59, "unsure")]
+)
+def test_how_sure_a_model_is_in_words(most, words):
+    assert Assessment("a", {"a": most, "b": 1 - most}, {}, ()).sureness == words
+    assert Assessment(None, {"a": most, "b": 1 - most}, {}, ()).sureness is None
+
+
+def test_kept_documents_hold_texts_only_if_asked_for(tmp_path):
+    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    model.keep_neighbours(FEATURES, LABELS)
+    model.save(tmp_path / "model")
+    lines = [json.loads(line) for line in (tmp_path / "model" / "documents.jsonl").read_text().splitlines()]
+    assert lines == [{"id": str(number)} for number in range(1, 61)]
+    model.keep_neighbours(FEATURES, LABELS, texts=[f"Text\u2028{row}\n." for row in range(60)])
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").neighbours_.texts[3] == "Text\u20283\n."
+    assert "can read them" in " ".join((tmp_path / "model" / "README.md").read_text().split())
+    for arguments, message in (
+        ({"labels": LABELS[:5]}, "60 documents to keep and 5 labels"),
+        ({"labels": ["new"] * 60}, "The kept documents have a label .*: 'new'"),
+        ({"labels": LABELS, "ids": ["a"]}, "and 1 ids"),
+        ({"labels": LABELS, "texts": ["a"]}, "and 1 texts"),
+    ):
+        with pytest.raises(CohegraphError, match=message):
+            model.keep_neighbours(FEATURES, **arguments)
+
+
+def test_nearest_documents_by_hand():
+    """Weights are tf·idf: a pattern that every document has counts for nothing."""
+    from scipy import sparse
+
+    from cohegraph.model.neighbours import Neighbours
+
+    counts = sparse.csr_array(np.array([[4, 1, 0], [4, 0, 1], [4, 1, 1]]))
+    kept = Neighbours(counts, np.array([0, 1, 2]), ("a", "b", "c"))
+    found = kept.nearest(sparse.csr_array(np.array([[9, 1, 0]])), ["low", "medium", "high"], 5)
+    assert [(one.id, one.level) for one in found] == [("a", "low"), ("c", "high")]
+    assert [one.similarity for one in found] == pytest.approx([1.0, 0.5**0.5])
+
+
+def _damaged(folder, change):
+    arrays = load_file(folder / "model.safetensors")
+    change(arrays)
+    save_file(arrays, folder / "model.safetensors")
+    about = json.loads((folder / "model.json").read_text())
+    about["weights"] = {
+        "bytes": (folder / "model.safetensors").stat().st_size,
+        "sha256": sha256_of(folder / "model.safetensors"),
+        "shapes": {name: list(array.shape) for name, array in arrays.items()},
+    }
+    (folder / "model.json").write_text(json.dumps(about))
+
+
+def _set(name, place, value):
+    def change(arrays):
+        arrays[name][place] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays.pop("familiar_centre"),
+        lambda arrays: arrays.update(familiar_limits=np.ones(3, dtype=np.float32)),
+        lambda arrays: arrays.update(familiar_directions=arrays["familiar_directions"][:, 1:].copy()),
+        lambda arrays: arrays.pop("neighbour_classes"),
+        _set("neighbour_classes", 0, 7),
+        _set("neighbour_classes", 0, -1),
+        _set("neighbour_patterns", 0, 99),
+        _set("neighbour_rows", 1, 10**6),
+        _set("familiar_scale", 0, 0),
+    ],
+)
+def test_damaged_beside_the_weights(tmp_path, change):
+    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    model.keep_neighbours(FEATURES, LABELS)
+    model.save(tmp_path / "model")
+    _damaged(tmp_path / "model", change)
+    with pytest.raises(DamagedFileError, match="is damaged") as caught:
+        load_model(tmp_path / "model")
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_kept_documents(tmp_path):
+    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    model.keep_neighbours(FEATURES, LABELS)
+    model.save(tmp_path / "model")
+    file = tmp_path / "model" / "documents.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-5])
+    with pytest.raises(DamagedFileError, match="cut or changed"):
+        load_model(tmp_path / "model")
+    file.write_bytes(whole.replace(b'"1"', b'"9"', 1))
+    with pytest.raises(DamagedFileError, match="SHA-256 differs"):
+        load_model(tmp_path / "model")
+    file.unlink()
+    with pytest.raises(DamagedFileError, match=r"lacks its file documents\.jsonl"):
+        load_model(tmp_path / "model")
+
+
+ENGLISH = "The train was late again, so we sat on the bench and talked about the weather until it came."
+
+
+def test_english_looks_english(starter):
+    assert looks_english(ENGLISH)
+    assert all(looks_english(one.text) for one in starter)
+    assert looks_english("")
+    assert looks_english("Kick-off: Saturday, Wembley")
+
+
+@pytest.mark.parametrize(
+    "language", "de fr es it nl pt sv da nb pl ro ca fi tr cs hu id vi ru el ja zh ar he hi".split()
+)
+def test_other_languages_do_not(language):
+    sentences = importlib.import_module(f"spacy.lang.{language}.examples").sentences
+    assert not looks_english(" ".join(sentences))
+
+
+def test_another_language_has_a_notice(shipped):
+    german = "Der Zug war wieder zu spät, und die Leute froren auf dem Bahnsteig. " * 3
+    assert any("does not look like English" in notice for notice in shipped.assess([german])[0].notices)
+    assert not any("English" in notice for notice in shipped.assess([ENGLISH])[0].notices)
