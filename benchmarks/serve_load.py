@@ -2,10 +2,9 @@
 
     python benchmarks/serve_load.py [--seconds 120] [--clients 64] [--stream 20000]
 
-Prints, from one run: texts per second of a loop over batches (before and after), of the server with many clients (wrk, from
-Debian's packages), their ratio, latencies, errors, and the server's memory; how a server that is told to stop under load
-ends, and how soon a new one is ready; then a stream of many texts through one request. Texts are those that come with
-cohegraph.
+Prints, from one run: texts per second of a loop over batches (before and after), of the server with many clients (wrk,
+from Debian's packages), their ratio, latencies, errors, and the server's memory; a stream of many texts through one
+request; how the server ends, and how soon a new one is ready. Texts are those that come with cohegraph.
 """
 
 from __future__ import annotations
@@ -74,10 +73,12 @@ class Server:
         self.ready = time.perf_counter() - start
 
     def megabytes(self) -> float:
+        """Memory in use."""
         status = Path(f"/proc/{self.process.pid}/status").read_text("ascii")
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 2**10
 
     def stop(self) -> int:
+        """Tell it to stop; its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(120)
 
@@ -145,8 +146,8 @@ def main() -> None:
     plain = (before + after) / 2
     print(f"plain loop over batches of 32: {before:.1f} texts a second before, {after:.1f} after")
     print(
-        f"{options.clients} clients for {options.seconds:g} s: {rate:.1f} texts a second, {rate / plain:.2f} of the plain "
-        f"loop; {errors} errors; an answer takes {middle:.0f} ms (p50), {high:.0f} ms (p95)"
+        f"{options.clients} clients for {options.seconds:g} s: {rate:.1f} texts a second, {rate / plain:.2f} of the "
+        f"plain loop; {errors} errors; an answer takes {middle:.0f} ms (p50), {high:.0f} ms (p95)"
     )
     quarter = max(1, len(memory) // 4)
     print(
