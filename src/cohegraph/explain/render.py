@@ -127,11 +127,13 @@ def _summary(explanation: Explanation) -> str:
     sentences = len(explanation.sentences)
     if not sentences:
         return "There is no sentence yet."
+    if sentences == 1:
+        return "1 sentence: there is no other that it could be linked with."
     loose = [one.number for one in explanation.sentences if one.loose]
     links = len(explanation.links)
     text = f"{_number(sentences, 'sentence')}, {_number(links, 'link')} between them."
     if not loose:
-        return f"{text} No sentence hangs loose." if sentences > 1 else text
+        return f"{text} No sentence hangs loose."
     if len(loose) == sentences:
         return f"{text} Every sentence hangs loose: none takes up a noun of a sentence near it."
     return f"{text} {_number(len(loose), 'sentence')} {'hangs' if len(loose) == 1 else 'hang'} loose: {_listed(loose)}."

@@ -19,6 +19,7 @@ _NEXT, _FARTHER = 22.0, 13.0  # how high an arc to the next sentence rises, and 
 _THINNEST, _THICKEST = 1.2, 4.2
 _ROOM_BELOW = 46.0
 _ROOM_FOR_WORD = 40.0  # below this distance there is no room for a word under each sentence
+_DIGIT = 7.0  # how wide a digit is
 _LONGEST_LABEL = 300
 
 STYLE = (
@@ -34,9 +35,10 @@ STYLE = (
     ".cg-arcs .sentence:hover .number,.cg-arcs .sentence:focus-visible .number,.cg-arcs .sentence.on .number"
     "{font-weight:700;text-decoration:underline}"
     ".cg-arcs .ring{fill:none;stroke:none}"
+    ".cg-arcs .hit{fill:none;pointer-events:all}"
     ".cg-arcs .sentence:focus-visible .ring,.cg-arcs .sentence.on .ring{stroke:var(--cg-ink);stroke-width:2}"
     ".cg-arcs .link:hover,.cg-arcs .link.on{opacity:1;stroke:var(--cg-ink)}"
-    ".cg-arcs.chosen .link:not(.on){opacity:.15}"
+    ".cg-arcs.chosen .link:not(.on){opacity:.25}"
 )
 
 
@@ -57,9 +59,9 @@ def draw_arcs(explanation: Explanation, *, inside: bool = False) -> str:
         parts.append(f'<line class="base" x1="{_MARGIN:g}" y1="{base:g}" x2="{width - _MARGIN:g}" y2="{base:g}"/>')
     parts.extend(_arc(link, base, step, weakest) for link in links)
     parts.append('<g role="list" aria-label="Sentences">')
-    every = max(1, round(22 / step))
+    every = 1 if step >= _DIGIT * len(str(len(sentences))) + 3 else 5
     for sentence in sentences:
-        numbered = sentence.number == 1 or sentence.number % (5 if every > 1 else 1) == 0
+        numbered = sentence.number == 1 or sentence.number % every == 0
         parts.append(_sentence(sentence, of_sentence[sentence.number], base, step, len(sentences), numbered))
     parts.append("</g>")
     attributes = f'class="cg-arcs" role="group" aria-label="{attribute(title)}"'
@@ -119,6 +121,12 @@ def _sentence(sentence: SentenceView, links: list[Link], base: float, step: floa
         dot = f'<path class="dot" d="M{x:g} {base - far:g}l{far:g} {far:g}l{-far:g} {far:g}l{-far:g} {-far:g}z"/>'
     else:
         dot = f'<circle class="dot" cx="{x:g}" cy="{base:g}" r="{_RADIUS:g}"/>'
+    # All around a dot and down to its number can be pointed at, without gaps: a dot alone is a small thing to hit.
+    top = base - _RADIUS - 5
+    hit = (
+        f'<rect class="hit" x="{x - min(step, 2 * _MARGIN) / 2:g}" y="{top:g}" width="{min(step, 2 * _MARGIN):g}" '
+        f'height="{base + _ROOM_BELOW - top:g}"/>'
+    )
     ring = f'<circle class="ring" cx="{x:g}" cy="{base:g}" r="{_RADIUS + 4:g}"/>'
     number = f'<text class="number" x="{x:g}" y="{base + 24:g}">{sentence.number}</text>' if numbered else ""
     word = ""
@@ -127,5 +135,5 @@ def _sentence(sentence: SentenceView, links: list[Link], base: float, step: floa
     label = in_words(sentence, links, count)
     return (
         f'<g class="sentence {kind}" role="listitem" tabindex="0" data-sentence="{sentence.number}" '
-        f'aria-label="{attribute(label)}"><title>{escape(label)}</title>{ring}{dot}{number}{word}</g>'
+        f'aria-label="{attribute(label)}"><title>{escape(label)}</title>{hit}{ring}{dot}{number}{word}</g>'
     )

@@ -4,15 +4,22 @@
   const [text, before, earlier, results, exportsBox, status, trouble] =
     ["text", "before", "earlier", "results", "exports", "status", "trouble"].map($);
   const PAUSE = 500; // milliseconds without a key before the text is looked at
-  const token = new URLSearchParams(location.hash.slice(1)).get("token") || sessionStorage.getItem("token");
-  if (token) sessionStorage.setItem("token", token);
-  let timer = null, running = null, shown = null, comparing = false;
+  // Milliseconds on a sentence before its changes are tried, and more for each sentence of the text, as it costs more.
+  const STAY = 200, STAY_EACH = 5;
+  let timer = null, running = null, staying = null, trying = null, shown = null, comparing = false;
 
   function say(words) { status.textContent = words; }
   function complain(words) { trouble.textContent = words; trouble.hidden = !words; }
 
+  function tokenGiven() {
+    const given = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (given) sessionStorage.setItem("token", given);
+    return sessionStorage.getItem("token");
+  }
+
   async function post(path, body, signal) {
     const headers = { "Content-Type": "application/json" };
+    const token = tokenGiven();
     if (token) headers.Authorization = `Bearer ${token}`;
     let answer;
     try {
@@ -24,6 +31,8 @@
     if (!answer.ok) {
       let detail = `The server answers with ${answer.status}.`;
       try { detail = (await answer.json()).detail || detail; } catch { /* no description */ }
+      if (answer.status === 401) detail = "This server asks for a token: put #token= and the token behind the address of this page.";
+      if (answer.status === 413) detail = "The text is too long for this server: try a part of it.";
       if (answer.status === 429) detail = "The server is busy: try again in a moment.";
       throw new Error(detail);
     }
@@ -36,8 +45,16 @@
     return holder.content;
   }
 
+  function nameVersion(view, name) {
+    view.querySelectorAll(":is(section, [role=region])[aria-label]").forEach((part) => { part.ariaLabel = `${name}: ${part.ariaLabel}`; });
+    view.prepend(Object.assign(document.createElement("p"), { className: "version-name", textContent: name }));
+  }
+
+  function tryNoMore() { clearTimeout(staying); trying?.abort(); }
+
   async function look() {
     clearTimeout(timer);
+    tryNoMore();
     running?.abort();
     running = new AbortController();
     const mine = running;
@@ -45,6 +62,7 @@
     complain("");
     if (!wanted.text.trim() || (comparing && !wanted.before.trim())) {
       results.replaceChildren();
+      results.classList.remove("stale");
       exportsBox.hidden = true;
       shown = null;
       say(comparing ? "Paste both versions." : "Paste a text to begin.");
@@ -54,48 +72,55 @@
     results.classList.add("stale");
     const start = performance.now();
     try {
-      const answer = comparing
+      const answer = wanted.comparing
         ? await post("/page/comparison", { before: wanted.before, after: wanted.text }, mine.signal)
         : await post("/page/explanation", { text: wanted.text, what_if: 0 }, mine.signal);
       const html = await answer.text();
       if (mine !== running) return;
       results.replaceChildren(fragmentOf(html));
+      const changed = results.querySelector(".comparison");
+      if (changed) results.prepend(changed); // it is what was asked for
       results.querySelectorAll(".explanation").forEach((one, place) => {
-        if (comparing) one.prepend(Object.assign(document.createElement("p"), { className: "version-name", textContent: place ? "Your text" : "Earlier version" }));
-        one.dataset.text = comparing && place === 0 ? wanted.before : wanted.text;
+        if (wanted.comparing) nameVersion(one, place ? "Your text" : "Earlier version");
+        one.dataset.text = wanted.comparing && place === 0 ? wanted.before : wanted.text;
         attachView(one);
       });
+      results.classList.remove("stale");
       shown = wanted;
       exportsBox.hidden = false;
       say(`Looked at in ${((performance.now() - start) / 1000).toFixed(2)} s.`);
     } catch (error) {
       if (error.name === "AbortError") return;
       say("");
-      complain(error.message);
-    } finally {
-      if (mine === running) results.classList.remove("stale");
+      complain(error.message); // and what is shown stays pale: it is not about this text
     }
   }
 
-  // What removing or moving a sentence would change is asked for when somebody chooses the sentence.
+  // What removing or moving a sentence would change is asked for when somebody stays on the sentence: who goes through
+  // the picture with the arrow keys passes many.
   const asked = new WeakMap();
-  results.addEventListener("sentence-chosen", async (event) => {
-    const view = event.target, number = event.detail;
+  results.addEventListener("sentence-chosen", (event) => {
+    tryNoMore();
+    if (event.detail === null) return;
+    const wait = STAY + STAY_EACH * event.target.querySelectorAll(".sentences > li").length;
+    staying = setTimeout(tryChanges, wait, event.target, event.detail);
+  });
+  async function tryChanges(view, number) {
     const seen = asked.get(view) || asked.set(view, new Set()).get(view);
     if (seen.has(number)) return;
-    seen.add(number);
+    const mine = trying = new AbortController();
     const place = () => view.querySelector(`.chosen-sentence[data-sentence="${number}"] .what-if`);
     if (place()) place().textContent = "Trying the text without it, and with it elsewhere …";
     try {
-      const answer = await post("/page/explanation", { text: view.dataset.text, what_if: [number] });
+      const answer = await post("/page/explanation", { text: view.dataset.text, what_if: [number] }, mine.signal);
       const item = fragmentOf(await answer.text()).querySelector(`.sentences > li[data-sentence="${number}"]`);
       if (!item.querySelector(".what-if").textContent.trim()) item.querySelector(".what-if").textContent = "The text is too long to try changes with.";
       view.refreshSentence(number, item);
+      seen.add(number);
     } catch (error) {
-      seen.delete(number);
-      if (place()) place().textContent = error.message;
+      if (place()) place().textContent = error.name === "AbortError" ? "" : error.message;
     }
-  });
+  }
 
   function download(content, type, name) {
     const link = document.createElement("a");
@@ -116,29 +141,46 @@
     } catch (error) { say(""); complain(error.message); }
   });
 
+  async function read(file) {
+    try {
+      return { name: file.name, text: new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer()) };
+    } catch (error) {
+      const why = error instanceof TypeError ? "is not plain text: save it as plain text (UTF-8)" : "cannot be read";
+      return { name: file.name, wrong: `${file.name} ${why}.` };
+    }
+  }
+  let taken = 0;
   async function take(files) {
-    const found = await Promise.all([...files].map(async (file) => ({ name: file.name, text: await file.text() })));
+    const found = await Promise.all([...files].map(read));
     if (!found.length) return;
-    if (found.length === 1) { put(found[0].text); return; }
+    taken += 1;
+    const mine = taken;
+    complain("");
+    if (found.length === 1) {
+      if (found[0].wrong) complain(found[0].wrong);
+      else put(found[0].text);
+      return;
+    }
     const rows = $("file-rows");
     $("several").hidden = false;
     rows.replaceChildren();
     say(`Reading ${found.length} files …`);
-    complain("");
     let done = 0;
     for (const one of found) {
+      if (mine !== taken) return; // others were dropped meanwhile
       const row = rows.insertRow();
       const button = Object.assign(document.createElement("button"), { type: "button", className: "as-link", textContent: one.name });
       button.addEventListener("click", () => put(one.text));
-      row.insertCell().append(button);
+      row.insertCell().append(one.wrong ? one.name : button);
       const cells = [row.insertCell(), row.insertCell(), row.insertCell()];
+      if (one.wrong) { cells[2].textContent = one.wrong; continue; }
       try {
         const verdict = (await (await post("/v1/assess", { text: one.text })).json()).results[0];
         [verdict.level ?? "none", verdict.sureness ?? "", verdict.notices.join(" ")].forEach((words, i) => { cells[i].textContent = words; });
         done += 1;
       } catch (error) { cells[2].textContent = error.message; }
     }
-    say(`${done} of ${found.length} files read.`);
+    if (mine === taken) say(`${done} of ${found.length} files read.`);
   }
   function put(value) { text.value = value; look(); text.focus(); }
 
@@ -157,11 +199,14 @@
     if (comparing && !before.value) before.value = text.value;
     look();
   });
+  // Words that are dragged about are none of our business: the browser puts them where they belong.
+  const holdsFiles = (event) => event.dataTransfer?.types.includes("Files");
   let depth = 0;
-  addEventListener("dragenter", (event) => { if (event.dataTransfer?.types.includes("Files")) { depth += 1; document.body.classList.add("dropping"); } });
+  addEventListener("dragenter", (event) => { if (holdsFiles(event)) { depth += 1; document.body.classList.add("dropping"); } });
   addEventListener("dragleave", () => { depth = Math.max(0, depth - 1); if (!depth) document.body.classList.remove("dropping"); });
-  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("dragover", (event) => { if (holdsFiles(event)) event.preventDefault(); });
   addEventListener("drop", (event) => {
+    if (!holdsFiles(event)) return;
     event.preventDefault();
     depth = 0;
     document.body.classList.remove("dropping");

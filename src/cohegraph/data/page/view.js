@@ -9,10 +9,10 @@ function attachView(root) {
   const items = new Map([...root.querySelectorAll(".sentences > li")].map((item) => [item.dataset.sentence, item]));
   const links = [...picture.querySelectorAll(".link")];
   const numbers = [...dots.keys()];
-  let held = null;
+  let held = null, walking = false, pressed;
   // One stop for the tab key, whatever the number of sentences: arrow keys do the rest.
-  dots.forEach((dot) => dot.setAttribute("tabindex", "-1"));
-  if (numbers.length) dots.get(numbers[0]).setAttribute("tabindex", "0");
+  function stopAt(number) { dots.forEach((dot, key) => dot.setAttribute("tabindex", key === number ? "0" : "-1")); }
+  if (numbers.length) stopAt(numbers[0]);
 
   function show(number) {
     dots.forEach((dot, key) => dot.classList.toggle("on", key === number));
@@ -28,29 +28,46 @@ function attachView(root) {
     panel.replaceChildren(...[...items.get(number).childNodes].map((node) => node.cloneNode(true)));
     panel.dataset.sentence = number;
   }
-  function hold(number) {
+  // A long picture and a long text scroll in their boxes: what is chosen in one comes into sight in the other.
+  function reveal(element) {
+    const box = element.closest(".picture, .text");
+    const inner = element.getBoundingClientRect(), outer = box.getBoundingClientRect();
+    if (inner.left < outer.left || inner.right > outer.right) box.scrollLeft += (inner.left + inner.right - outer.left - outer.right) / 2;
+    if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += (inner.top + inner.bottom - outer.top - outer.bottom) / 2;
+  }
+  function hold(number, from) {
     held = number;
     show(number);
-    if (number !== null) root.dispatchEvent(new CustomEvent("sentence-chosen", { detail: Number(number), bubbles: true }));
+    if (number !== null) reveal((from === dots ? spans : dots).get(number));
+    root.dispatchEvent(new CustomEvent("sentence-chosen", { detail: number && Number(number), bubbles: true }));
   }
   [dots, spans].forEach((group) => group.forEach((element, number) => {
-    element.addEventListener("mouseenter", () => show(number));
+    // Where arrow keys scroll the picture, sentences pass under a mouse that rests: that is no pointing.
+    element.addEventListener("mouseenter", () => { if (!walking) show(number); });
+    element.addEventListener("mousemove", (event) => {
+      if (walking && (event.movementX || event.movementY)) { walking = false; show(number); }
+    });
     element.addEventListener("mouseleave", () => show(held));
-    element.addEventListener("click", () => hold(held === number ? null : number));
+    // To press a dot focuses it, which chooses it: whether the click is the second one must be known from before.
+    element.addEventListener("pointerdown", () => { pressed = held; });
+    element.addEventListener("click", () => {
+      const before = pressed === undefined ? held : pressed;
+      pressed = undefined;
+      hold(before === number ? null : number, group);
+    });
   }));
-  dots.forEach((dot, number) => dot.addEventListener("focus", () => hold(number)));
+  dots.forEach((dot, number) => dot.addEventListener("focus", () => { stopAt(number); hold(number, dots); }));
+  root.addEventListener("keydown", (event) => { if (event.key === "Escape") hold(null); });
   picture.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     const at = numbers.indexOf(document.activeElement?.dataset?.sentence);
     let next = null;
-    if (event.key === "Escape") { hold(null); return; }
     if (event.key === "Home") next = 0;
     else if (event.key === "End") next = numbers.length - 1;
     else if (step && at >= 0) next = Math.min(Math.max(at + step, 0), numbers.length - 1);
     if (next === null) return;
     event.preventDefault();
-    dots.forEach((dot) => dot.setAttribute("tabindex", "-1"));
-    dots.get(numbers[next]).setAttribute("tabindex", "0");
+    walking = true;
     dots.get(numbers[next]).focus();
   });
   root.refreshSentence = (number, item) => {
