@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import threading
 import webbrowser
 from pathlib import Path
@@ -17,6 +18,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.settings import parse_change
 
 TOKEN_VARIABLE = "COHEGRAPH_TOKEN"
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")  # as RFC 6750 has it
 
 
 def serve(
@@ -57,7 +59,12 @@ def serve(
         ) from None
     from cohegraph.systems.system_model import load_model
 
+    for change in limit or []:
+        if "=" not in change:
+            raise CohegraphError(f"'{change}' is not a limit: write NAME=VALUE, such as sentences=500.")
     limits = Limits.of(dict(parse_change(change) for change in limit or []))
+    if token is not None and not _TOKEN.fullmatch(token):
+        raise CohegraphError("The token cannot be sent in a header: choose one of letters, digits and -._~+/= only.")
     sock = bound(host, port)
     set_threads(threads)
     loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)

@@ -94,6 +94,6 @@ def unlike_notices(unlikeness: float | None) -> tuple[str, ...]:
     if unlikeness is None or unlikeness <= 1:
         return ()
     return (
-        f"It is unlike the texts that the model learnt from, {unlikeness:.1f} times as far from them as 99 % of them "
-        "are from the others: the verdict may mean little.",
+        f"It is unlike the texts that the model learnt from ({unlikeness:.1f} times as far from them as nearly all of "
+        "these are from the others): the verdict may mean little.",
     )

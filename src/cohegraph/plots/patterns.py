@@ -10,6 +10,7 @@ from cohegraph.plots.ink import attribute, picture
 
 _STEP, _MARGIN, _RADIUS = 22.0, 12.0, 4.5
 _ARC_HEIGHT, _LABEL_HEIGHT, _GAP = 11.0, 16.0, 14.0
+_ORDINALS = ("1st", "2nd", "3rd", "4th", "5th", "6th")
 STYLE = (
     ".cg-pattern .arc{fill:none;stroke:var(--cg-link);stroke-width:1.6}.cg-pattern .head{fill:var(--cg-link)}"
     ".cg-pattern .node{fill:var(--cg-ground);stroke:var(--cg-ink);stroke-width:1.4}"
@@ -26,7 +27,10 @@ def draw_pattern(pattern: Pattern, *, inside: bool = False) -> str:
     width, height = _size(pattern)
     if inside:
         attributes = f'class="cg-pattern" role="img" aria-label="{attribute(in_words(pattern))}"'
-        return picture(width, height - _LABEL_HEIGHT + 4, _group(pattern, 0, 0, named=False), attributes=attributes)
+        # No higher than its highest arc.
+        spare = (pattern.k - max((second - first for first, second in pattern.edges), default=1)) * _ARC_HEIGHT
+        drawing = _group(pattern, 0, -spare, named=False)
+        return picture(width, height - _LABEL_HEIGHT + 4 - spare, drawing, attributes=attributes)
     return _picture(width, height, _group(pattern, 0, 0))
 
 
@@ -34,8 +38,9 @@ def in_words(pattern: Pattern) -> str:
     """A pattern for those who cannot see it."""
     if not pattern.edges:
         return f"{pattern.k} sentences without any link"
-    links = ", ".join(f"{first} to {second}" for first, second in pattern.edges)
-    return f"{pattern.k} sentences, links from {links}"
+    # Ordinals: plain numbers would be taken for the numbers of the text's sentences.
+    links = ", ".join(f"{_ORDINALS[first - 1]} to {_ORDINALS[second - 1]}" for first, second in pattern.edges)
+    return f"{pattern.k} sentences linked {links}"
 
 
 def draw_catalogue(patterns: Sequence[Pattern], columns: int = 8) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 from cohegraph.explain.compare import Comparison, compare
 from cohegraph.explain.explain import Seen, look_at, parsed
@@ -20,10 +20,11 @@ from cohegraph.model.estimator import CoherenceEstimator
 from cohegraph.plots.arcs import draw_arcs
 from cohegraph.serve import problems
 from cohegraph.serve.batcher import Batcher, too_long
-from cohegraph.serve.guard import Guard
+from cohegraph.serve.guard import OPEN, STREAM, Guard, State
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import CONTENT_TYPE, Metrics
 from cohegraph.serve.streaming import LinesResponse, answers
+from cohegraph.text.document import well_formed
 from cohegraph.version import __version__
 
 _ABOUT = (
@@ -32,8 +33,19 @@ _ABOUT = (
 )
 _MOST_TRIED = 50
 _LINES = LinesResponse.media_type
-Text = Annotated[str, StringConstraints(strict=True)]
+# What any request with texts may be refused with.
+_REFUSALS = (400, 413, 415, 422, 429, 500, 503)
+# A text that was cut inside a character is served, as it is in a stream and elsewhere.
+Text = Annotated[
+    str,
+    StringConstraints(strict=True),
+    BeforeValidator(lambda value: well_formed(value) if isinstance(value, str) else value),
+]
 SentenceNumber = Annotated[int, Field(ge=1, strict=True)]
+
+
+def _kind(name: str) -> Tag:
+    return Tag(problems.KIND + name)
 
 
 class _Request(BaseModel):
@@ -52,14 +64,22 @@ class ManyTexts(_Request):
     texts: list[Text] = Field(min_length=1)
 
 
+# Told apart before they are looked at, so that a complaint is about the one that was meant.
+OneOrManyTexts = Annotated[
+    Annotated[OneText, _kind("one")] | Annotated[ManyTexts, _kind("many")],
+    Discriminator(lambda value: problems.KIND + ("many" if isinstance(value, dict) and "texts" in value else "one")),
+]
+
+
 class ExplainRequest(_Request):
     """A text to explain."""
 
     text: Text
-    what_if: (
-        Annotated[int, Field(ge=0, le=_MOST_TRIED, strict=True)]
-        | Annotated[list[SentenceNumber], Field(max_length=_MOST_TRIED)]
-    ) = Field(
+    what_if: Annotated[
+        Annotated[int, Field(ge=0, le=_MOST_TRIED, strict=True), _kind("count")]
+        | Annotated[list[SentenceNumber], Field(max_length=_MOST_TRIED), _kind("numbers")],
+        Discriminator(lambda value: problems.KIND + ("numbers" if isinstance(value, list) else "count")),
+    ] = Field(
         3,
         description="Of how many sentences, from the loosest, removal and move are tried, or their numbers. Long texts "
         "have fewer tried.",
@@ -120,13 +140,6 @@ class Health(BaseModel):
 
     status: Literal["ready", "stopping"]
     waiting: int
-
-
-@dataclass
-class State:
-    """What changes while a server runs."""
-
-    draining: bool = False
 
 
 @dataclass(frozen=True)
@@ -227,6 +240,10 @@ def _describe(app: FastAPI, token: str | None) -> None:
             if token is not None:
                 schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
                 schema["security"] = [{"token": []}]
+                for path in set(OPEN) & set(schema["paths"]):
+                    for operation in schema["paths"][path].values():
+                        operation["security"] = []
+                        operation["responses"].pop("401", None)
         return app.openapi_schema or {}
 
     app.openapi = described  # type: ignore[method-assign]
@@ -235,19 +252,19 @@ def _describe(app: FastAPI, token: str | None) -> None:
 def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list of routes)
     batcher, limits, model = service.batcher, service.limits, service.model
 
-    @app.post("/v1/assess", responses=problems.described(400, 413, 422, 429), tags=["texts"])
-    async def assess(request: OneText | ManyTexts) -> AssessAnswer:
+    @app.post("/v1/assess", responses=problems.described(*_REFUSALS), tags=["texts"])
+    async def assess(request: OneOrManyTexts) -> AssessAnswer:
         """The level of one text or of many."""
         texts = [request.text] if isinstance(request, OneText) else request.texts
-        if len(texts) > limits.texts:
-            raise problems.ProblemError(
-                413, f"There are {len(texts)} texts, and {limits.texts} is the most: use /v1/assess/stream."
-            )
+        # More than the queue holds would be put off for ever.
+        most = min(limits.texts, limits.queue)
+        if len(texts) > most:
+            raise problems.ProblemError(413, f"There are {len(texts)} texts, and {most} is the most: use {STREAM}.")
         found = await batcher.assess(texts)
         return AssessAnswer(model=model.name_, results=[AssessedText(**one.to_dict()) for one in found])
 
     @app.post(
-        "/v1/assess/stream",
+        STREAM,
         response_class=LinesResponse,
         tags=["texts"],
         responses={200: {"content": {_LINES: {"schema": {"type": "string"}}}}},
@@ -262,7 +279,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
         """The level of any number of texts, JSON Lines in and out, in their order.
 
         A line is a string, or an object with a string as `text` and perhaps an `id`. The answer to each has its number
-        as `line`, its `id`, and what /v1/assess gives, or `error`.
+        as `line`, its `id`, and what /v1/assess gives, or `error`. Blank lines count and have no answer.
         """
         return LinesResponse(answers(request.stream(), batcher, limits))
 
@@ -277,7 +294,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
                     "image/svg+xml": {"schema": {"type": "string"}},
                 }
             },
-            **problems.described(400, 413, 422, 429),
+            **problems.described(*_REFUSALS),
         },
     )
     async def explain(request: ExplainRequest, format: Literal["json", "html", "svg"] = "json") -> Any:
@@ -287,10 +304,10 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
         if format == "html":
             return Response(await asyncio.to_thread(report, found), media_type="text/html")
         if format == "svg":
-            return Response(draw_arcs(found), media_type="image/svg+xml")
+            return Response(await asyncio.to_thread(draw_arcs, found), media_type="image/svg+xml")
         return found
 
-    @app.post("/v1/compare", responses=problems.described(400, 413, 422, 429), tags=["texts"])
+    @app.post("/v1/compare", responses=problems.described(*_REFUSALS), tags=["texts"])
     async def compare_versions(request: CompareRequest) -> CompareAnswer:
         """What changed from one version of a text to the next."""
         before, after = [await service.explained(text, 0) for text in (request.before, request.after)]
@@ -317,11 +334,17 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
     @app.get("/healthz", responses={503: {"model": Health}}, tags=["server"])
     async def health(response: Response) -> Health:
         """Whether the server takes on texts: 503 once it was told to stop."""
-        if service.state.draining:
+        stopping = service.state.draining or batcher.stopping
+        if stopping:
             response.status_code = 503
-        return Health(status="stopping" if service.state.draining else "ready", waiting=batcher.waiting)
+        return Health(status="stopping" if stopping else "ready", waiting=batcher.waiting)
 
-    @app.get("/metrics", tags=["server"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    @app.get(
+        "/metrics",
+        tags=["server"],
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
     async def metrics() -> Response:
         """Counters for Prometheus."""
         return Response(service.metrics.page(), media_type=CONTENT_TYPE)

@@ -20,12 +20,22 @@ from cohegraph.serve.limits import Limits
 from cohegraph.text.document import Document
 
 T = TypeVar("T")
-# Of every batch this share is kept for texts that can wait, if there are any, so that they are not put off for ever.
+# Of every batch this share is kept for texts that can wait, if there are any; where none had a place so often, they
+# come first: calls have a batch to themselves, and small batches have no place to keep.
 _SHARE_OF_PATIENT = 4
+# Streams, which can wait for room, leave the rest of the queue to requests, which would be turned away.
+_SHARE_OF_STREAMS = 2
 
 
 class TooBusyError(Exception):
     """More texts wait than the server takes on."""
+
+
+class StoppedError(Exception):
+    """The server takes on nothing more."""
+
+    def __init__(self) -> None:
+        super().__init__("The server has stopped taking on texts: start it again.")
 
 
 class TooLongError(CohegraphError):
@@ -38,6 +48,7 @@ class _Job:
 
     work: str | Callable[[], Any]
     outcome: asyncio.Future[Any] = field(repr=False)
+    patient: bool = False
 
 
 class Batcher:
@@ -65,9 +76,10 @@ class Batcher:
         self._quick: deque[_Job] = deque()
         self._patient: deque[_Job] = deque()
         self._arrived = threading.Condition()
+        self._passed_over = 0
         self._stopping = False
         self._unanswered = 0
-        self._space: deque[asyncio.Future[None]] = deque()
+        self._space: list[asyncio.Future[None]] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -76,9 +88,15 @@ class Batcher:
         """How many texts are not yet answered."""
         return self._unanswered
 
+    @property
+    def stopping(self) -> bool:
+        """Whether nothing more is taken on."""
+        return self._stopping
+
     def start(self) -> None:
         """Begin to work, for the event loop that runs now."""
         self._loop = asyncio.get_running_loop()
+        self._stopping, self._unanswered = False, 0
         self._thread = threading.Thread(target=self._work, name="model", daemon=True)
         self._thread.start()
 
@@ -95,7 +113,8 @@ class Batcher:
 
         Args:
             texts: The texts.
-            patient: They may wait for the texts of others.
+            patient: They may wait for the texts of others, and may be as long as they are: they are made from a text
+                that was taken on.
         """
         jobs = self._submitted(texts, patient=patient)
         # All are waited for: an error of one must not leave the others behind with nobody who takes their outcome.
@@ -111,7 +130,7 @@ class Batcher:
 
     async def assess_when_free(self, text: str) -> asyncio.Future[Assessment]:
         """Hand a text in as soon as there is room for it; what comes back will have its assessment."""
-        while self._unanswered >= self._limits.queue:
+        while self._unanswered >= max(1, self._limits.queue // _SHARE_OF_STREAMS):
             room = asyncio.get_running_loop().create_future()
             self._space.append(room)
             await room
@@ -126,52 +145,70 @@ class Batcher:
         if self._unanswered + len(work) > self._limits.queue:
             raise TooBusyError
         loop = asyncio.get_running_loop()
-        jobs = [_Job(one, loop.create_future()) for one in work]
-        self._unanswered += len(jobs)
+        jobs = [_Job(one, loop.create_future(), patient) for one in work]
         with self._arrived:
+            if self._stopping:  # the thread may be gone already, and nobody would ever answer
+                raise StoppedError
             (self._patient if patient else self._quick).extend(jobs)
             self._arrived.notify()
+        self._unanswered += len(jobs)
         return jobs
 
     def _work(self) -> None:
-        if self._prepare is not None:
-            self._prepare()
-        while jobs := self._next():
-            if callable(jobs[0].work):
-                outcomes = [_outcome(jobs[0].work)]
-            else:
-                texts = [str(job.work) for job in jobs]
-                outcomes = _outcome(self._assessed, texts)
-                if isinstance(outcomes, Exception):
-                    outcomes = [outcomes] * len(jobs)
-                if self._on_batch is not None:
-                    self._on_batch(len(jobs))
-            self._deliver(jobs, outcomes)
+        jobs: list[_Job] = []
+        try:
+            if self._prepare is not None:
+                self._prepare()
+            while jobs := self._next():
+                # Nobody waits any more for what clients that have gone had asked for.
+                wanted = [job for job in jobs if not job.outcome.done()]
+                outcomes = dict(zip(wanted, self._outcomes(wanted), strict=True)) if wanted else {}
+                self._deliver(jobs, [outcomes.get(job) for job in jobs])
+                jobs = []
+        except BaseException:
+            # Should this thread ever end by itself, whoever waits must learn of it.
+            jobs += self._given_up()
+            self._deliver(jobs, [StoppedError()] * len(jobs))
+            raise
 
     def _next(self) -> list[_Job]:
         """The jobs to do now: one call, or as many texts as wait; nothing when there is nothing more to come."""
         with self._arrived:
             while not self._quick and not self._patient and not self._stopping:
                 self._arrived.wait()
-            most = self._limits.batch
-            reserved = min(len(self._patient), most // _SHARE_OF_PATIENT)
-            jobs = _taken(self._quick, most - reserved)
-            if not jobs or not callable(jobs[0].work):
-                jobs += _taken(self._patient, most - len(jobs))
+            most, patient = self._limits.batch, len(self._patient)
+            jobs: list[_Job] = []
+            if self._passed_over >= _SHARE_OF_PATIENT:
+                _take(jobs, self._patient, most)
+                _take(jobs, self._quick, most)
+            else:
+                _take(jobs, self._quick, most - min(patient, most // _SHARE_OF_PATIENT))
+                _take(jobs, self._patient, most)
+            self._passed_over = self._passed_over + 1 if patient and len(self._patient) == patient else 0
             return jobs
 
-    def _assessed(self, texts: list[str]) -> list[Any]:
-        """Assessments or errors. Where a batch fails as a whole, its texts are tried one by one."""
-        featurizer = Featurizer(self.model.settings_, device=self.model.device)
+    def _outcomes(self, jobs: list[_Job]) -> list[Any]:
+        """The outcomes of a call or of texts: values, or errors."""
+        if callable(jobs[0].work):
+            return [_outcome(jobs[0].work)]
+        if self._on_batch is not None:
+            self._on_batch(len(jobs))
+        found = _outcome(self._assessed, jobs)
+        if not isinstance(found, Exception):
+            return list(found)
+        # What is wrong with one text must not be the fate of its neighbours.
+        return [found] if len(jobs) == 1 else [_first(_outcome(self._assessed, [job])) for job in jobs]
+
+    def _assessed(self, jobs: list[_Job]) -> list[Any]:
+        """Assessments, or the errors of texts that are too long."""
+        parser = Featurizer(self.model.settings_, device=self.model.device).parser
+        documents = parser.parse([str(job.work) for job in jobs])
         outcomes: list[Any] = [
-            too_long(document, self._limits) or document for document in featurizer.parser.parse(texts)
+            (None if job.patient else too_long(document, self._limits)) or document
+            for job, document in zip(jobs, documents, strict=True)
         ]
         fitting = [number for number, one in enumerate(outcomes) if isinstance(one, Document)]
-        found = _outcome(self.model.assess, [outcomes[number] for number in fitting])
-        if isinstance(found, Exception) and len(fitting) > 1:
-            found = [_first(_outcome(self.model.assess, [outcomes[number]])) for number in fitting]
-        elif isinstance(found, Exception):
-            found = [found] * len(fitting)
+        found = self.model.assess([outcomes[number] for number in fitting]) if fitting else []
         for number, one in zip(fitting, found, strict=True):
             outcomes[number] = one
         return outcomes
@@ -182,7 +219,16 @@ class Batcher:
         try:
             self._loop.call_soon_threadsafe(self._settle, jobs, outcomes)
         except RuntimeError:  # the event loop is closed, and nobody waits any more
+            self._given_up()
+
+    def _given_up(self) -> list[_Job]:
+        """Take on nothing more, and leave what waits."""
+        with self._arrived:
             self._stopping = True
+            left = [*self._quick, *self._patient]
+            self._quick.clear()
+            self._patient.clear()
+            return left
 
     def _settle(self, jobs: list[_Job], outcomes: list[Any]) -> None:
         self._unanswered -= len(jobs)
@@ -193,22 +239,18 @@ class Batcher:
                 job.outcome.set_exception(outcome)
             else:
                 job.outcome.set_result(outcome)
-        for _ in range(min(len(self._space), self._limits.queue - self._unanswered)):
-            room = self._space.popleft()
+        # All look again whether there is room: to wake only as many as there is room for would leave it empty for good
+        # where one of them has gone.
+        space, self._space = self._space, []
+        for room in space:
             if not room.done():
                 room.set_result(None)
 
 
-def _taken(queue: deque[_Job], most: int) -> list[_Job]:
-    """Jobs from the front of a queue: one call, or texts up to the next call."""
-    taken: list[_Job] = []
-    while queue and len(taken) < most:
-        if taken and callable(queue[0].work):
-            break
-        taken.append(queue.popleft())
-        if callable(taken[-1].work):
-            break
-    return taken
+def _take(jobs: list[_Job], queue: deque[_Job], most: int) -> None:
+    """Add jobs from the front of a queue, up to so many: one call, or texts up to the next call."""
+    while queue and len(jobs) < most and not (jobs and (callable(jobs[0].work) or callable(queue[0].work))):
+        jobs.append(queue.popleft())
 
 
 def too_long(document: Document, limits: Limits) -> TooLongError | None:

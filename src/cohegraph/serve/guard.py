@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from starlette.exceptions import HTTPException
 
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import Metrics
-from cohegraph.serve.problems import problem
+from cohegraph.serve.problems import FAILED, log_failure, problem
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-_OPEN = ("/", "/healthz")
-_UNLIMITED = "/v1/assess/stream"
+STREAM = "/v1/assess/stream"
+OPEN = ("/", "/healthz")
+# What metrics call a request whose client left before the answer, as other servers do.
+_GONE = 499
 # The page loads nothing from elsewhere, and nobody else may show it inside their own.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -26,14 +32,32 @@ _HEADERS = {
 }
 
 
-class _TooLargeError(Exception):
-    pass
+@dataclass
+class State:
+    """What changes while a server runs."""
+
+    draining: bool = False
+    # One for each client that is waited for to send more.
+    reading: set[asyncio.Timeout] = field(default_factory=set)
+
+    def drain(self, idle: float) -> None:
+        """Begin to stop: from now on a client that sends nothing for so many seconds is not waited for."""
+        self.draining = True
+        for waiting in self.reading:
+            waiting.reschedule(asyncio.get_running_loop().time() + idle)
+
+
+class _TooLargeError(HTTPException):
+    """An error that FastAPI, which reads the body, lets pass."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(413, f"The request is larger than {most} bytes: send less at once, or use {STREAM}.")
 
 
 class Guard:
     """An ASGI application around another one."""
 
-    def __init__(self, app: Any, *, limits: Limits, metrics: Metrics, token: str | None, state: Any) -> None:
+    def __init__(self, app: Any, *, limits: Limits, metrics: Metrics, token: str | None, state: State) -> None:
         self._app, self._limits, self._metrics, self._token, self._state = app, limits, metrics, token, state
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -41,7 +65,13 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 500
+        start, status, gone = time.perf_counter(), 0, False
+
+        async def received() -> Message:
+            nonlocal gone
+            message = await self._received(scope["path"], receive)
+            gone = gone or (message["type"] == "http.disconnect" and not status)
+            return message
 
         async def sent(message: Message) -> None:
             nonlocal status
@@ -51,10 +81,16 @@ class Guard:
             await send(message)
 
         try:
-            await self._guarded(scope, receive, sent)
+            await self._guarded(scope, received, sent)
+        except Exception as error:
+            # Here and not in the server, which would log its message. An answer that has begun stays incomplete, and
+            # the server closes its connection.
+            log_failure(error)
+            if not status:
+                await problem(500, FAILED)(scope, receive, sent)
         finally:
             route = getattr(scope.get("route"), "path", "other")
-            self._metrics.requests.labels(route, str(status)).inc()
+            self._metrics.requests.labels(route, str(_GONE if gone or not status else status)).inc()
             self._metrics.seconds.labels(route).observe(time.perf_counter() - start)
 
     def _headers(self, path: str) -> list[tuple[bytes, bytes]]:
@@ -64,6 +100,21 @@ class Guard:
         if self._state.draining:
             found["Connection"] = "close"
         return [(name.lower().encode(), value.encode()) for name, value in found.items()]
+
+    async def _received(self, path: str, receive: Receive) -> Message:
+        """The next part of a request; of a server that stops, a client that sends nothing has sent all it will."""
+        state = self._state
+        try:
+            async with asyncio.timeout(self._limits.idle if state.draining else None) as waiting:
+                state.reading.add(waiting)
+                try:
+                    return await receive()
+                finally:
+                    state.reading.discard(waiting)
+        except TimeoutError:
+            if path == STREAM:  # what it has sent so far is answered
+                return {"type": "http.request", "body": b"", "more_body": False}
+            return {"type": "http.disconnect"}
 
     async def _guarded(self, scope: Message, receive: Receive, send: Send) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
@@ -79,22 +130,19 @@ class Guard:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
-            if path != _UNLIMITED and seen > most:
-                raise _TooLargeError
+            if path != STREAM and seen > most:
+                raise _TooLargeError(most)
             return message
 
-        declared = headers.get(b"content-length", b"")
-        try:
-            if path != _UNLIMITED and declared.isdigit() and int(declared) > most:
-                raise _TooLargeError
+        declared = headers.get(b"content-length", b"").lstrip(b"0")
+        too_large = declared.isdigit() and (len(declared) > len(str(most)) or int(declared) > most)
+        if path != STREAM and too_large:
+            await problem(413, _TooLargeError(most).detail)(scope, receive, send)
+        else:
             await self._app(scope, limited, send)
-        except _TooLargeError:
-            await problem(
-                413, f"The request is larger than {most} bytes: send less at once, or use /v1/assess/stream."
-            )(scope, receive, send)
 
     def _allowed(self, path: str, headers: dict[bytes, bytes]) -> bool:
-        if self._token is None or path in _OPEN or path.startswith("/page/static/"):
+        if self._token is None or path in OPEN or path.startswith("/page/static/"):
             return True
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token.encode())

@@ -39,3 +39,6 @@ class Limits(BaseModel):
     drain: float = Field(
         0.5, ge=0, le=60, description="Seconds that a server which is told to stop still takes on what arrives."
     )
+    idle: float = Field(
+        10, ge=0, le=3_600, description="Seconds that a server which is told to stop waits for a client to send more."
+    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import PurePath
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, HTTPException, Response
 from fastapi.responses import HTMLResponse
 
 from cohegraph.corpora.starter import starter_corpus
 from cohegraph.explain.compare import compare
+from cohegraph.explain.explanation import Explanation
 from cohegraph.explain.render import comparison_fragment, environment, fragment, part, style
 from cohegraph.plots.method import draw_method
 from cohegraph.serve.api import CompareRequest, ExplainRequest, Service
@@ -47,7 +48,7 @@ def add_page(app: FastAPI) -> None:
             "page.js": lambda: part("page.js"),
         }.get(name)
         if content is None:
-            return Response(status_code=404)
+            raise HTTPException(404)
         return Response(content(), media_type=_TYPES[PurePath(name).suffix])
 
     @app.get("/favicon.ico", include_in_schema=False)
@@ -62,11 +63,12 @@ def add_page(app: FastAPI) -> None:
     @app.post("/page/comparison", include_in_schema=False)
     async def comparison(request: CompareRequest) -> HTMLResponse:
         before, after = [await service.explained(text, 0) for text in (request.before, request.after)]
-        found = await asyncio.to_thread(compare, before, after)
-        return HTMLResponse(
-            f'<div class="versions">{fragment(before)}{fragment(after)}</div>'
-            f"{comparison_fragment(found, before, after)}"
-        )
+        return HTMLResponse(await asyncio.to_thread(_compared, before, after))
+
+
+def _compared(before: Explanation, after: Explanation) -> str:
+    found = compare(before, after)
+    return f'<div class="versions">{fragment(before)}{fragment(after)}</div>{comparison_fragment(found, before, after)}'
 
 
 def _example() -> str:

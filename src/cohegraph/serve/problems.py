@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from http import HTTPStatus
 from typing import Any
 
@@ -12,10 +14,16 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from cohegraph.errors import CohegraphError
-from cohegraph.serve.batcher import TooBusyError
+from cohegraph.serve.batcher import StoppedError, TooBusyError
+from cohegraph.text.document import well_formed
 
 MEDIA_TYPE = "application/problem+json"
+# Marks the steps in the place of an error that no client has written: which one of several kinds of body it has sent.
+KIND = "kind:"
+FAILED = "The server failed at this: try again, or send another text."
 _SECONDS_TO_WAIT = 1
+_LONGEST_PLACE = 80
+_log = logging.getLogger("cohegraph.serve")
 
 
 class Problem(BaseModel):
@@ -37,7 +45,8 @@ class ProblemError(Exception):
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """The answer to a request that cannot be served."""
-    found = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail)
+    # The names of fields that a client made up may hold what cannot be written as UTF-8.
+    found = Problem(title=HTTPStatus(status).phrase, status=status, detail=well_formed(detail))
     return JSONResponse(found.model_dump(), status, headers, MEDIA_TYPE)
 
 
@@ -57,6 +66,12 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
+def log_failure(error: BaseException) -> None:
+    """Log where the server itself failed, without the message of the error, which could hold a text."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("The server failed with %s:\n%s", type(error).__name__, where)
+
+
 def install(app: FastAPI) -> None:
     """Answer every error of an application with a problem description."""
 
@@ -65,15 +80,13 @@ def install(app: FastAPI) -> None:
         return problem(error.status, error.detail, error.headers)
 
     @app.exception_handler(HTTPException)
-    async def _http(_: Request, error: HTTPException) -> JSONResponse:
-        return problem(error.status_code, str(error.detail), dict(error.headers) if error.headers else None)
+    async def _http(request: Request, error: HTTPException) -> JSONResponse:
+        headers = dict(error.headers) if error.headers else None
+        return problem(error.status_code, _sentence(request, error), headers)
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        # Without what was given: it is people's text, and could not always be written down again.
-        first = error.errors()[0]
-        place = ".".join(str(step) for step in first["loc"])
-        return problem(422, f"{place}: {first['msg']}.")
+        return _not_valid(error)
 
     @app.exception_handler(CohegraphError)
     async def _refused(_: Request, error: CohegraphError) -> JSONResponse:
@@ -82,3 +95,33 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(TooBusyError)
     async def _busy(_: Request, __: TooBusyError) -> JSONResponse:
         return too_busy()
+
+    @app.exception_handler(StoppedError)
+    async def _stopped(_: Request, error: StoppedError) -> JSONResponse:
+        return problem(503, str(error))
+
+
+def _sentence(request: Request, error: HTTPException) -> str:
+    """What the framework says in a word, in a sentence."""
+    if error.status_code == 404:
+        return "There is nothing at this address: /docs lists what there is."
+    if error.status_code == 405:
+        takes = (error.headers or {}).get("Allow", "another method")
+        return f"This address does not take {request.method}: use {takes}."
+    if error.status_code == 400:
+        return "The body cannot be read as JSON: send it as UTF-8, complete and not nested deeply."
+    return f"{str(error.detail).rstrip('.')}."
+
+
+def _not_valid(error: RequestValidationError) -> JSONResponse:
+    """What is wrong, without what was given: it is people's text, and could not always be written down again."""
+    first = error.errors()[0]
+    within, *steps = (str(step) for step in first["loc"] if not str(step).startswith(KIND))
+    if first["type"] == "json_invalid":
+        return problem(400, f"The body is not JSON from character {steps[0]} on: mend it there.")
+    if within == "body" and isinstance(error.body, bytes):
+        return problem(415, "The body is not taken for JSON: send the header 'Content-Type: application/json'.")
+    place = ".".join(steps)[:_LONGEST_PLACE]
+    if not place:
+        return problem(422, f"The {within} is not valid: {first['msg'].rstrip('.')}.")
+    return problem(422, f"The field '{place}' is not valid: {first['msg'].rstrip('.')}.")

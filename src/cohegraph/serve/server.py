@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import time
 from types import FrameType
 from typing import Any
 
@@ -12,6 +14,12 @@ from fastapi import FastAPI
 
 from cohegraph.errors import CohegraphError
 from cohegraph.serve.api import Service
+
+# Seconds within which two signals are one request to stop.
+_SAME_REQUEST = 0.2
+# Seconds that a server which stops waits for the first request of a connection.
+_FIRST_REQUEST = 1.0
+_TICK = 0.05
 
 
 class Server(uvicorn.Server):
@@ -22,7 +30,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service: Service = app.state.service
         self._socket = sock
-        self._told: asyncio.TimerHandle | None = None
+        self._told = 0.0
 
     def run_until_stopped(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -32,14 +40,36 @@ class Server(uvicorn.Server):
         """Begin to stop; told twice, stop at once.
 
         From now on every answer closes its connection, so that a client does not send the next request into one that is
-        about to close.
+        about to close. The signal is not raised again once all is done, as the base class would: it was obeyed.
         """
+        now = time.monotonic()
         if self._service.state.draining:
-            super().handle_exit(sig, frame)
+            # The same request to stop can come as two signals, to the process and to its group.
+            if now - self._told > _SAME_REQUEST:
+                os._exit(128 + sig)  # whatever still runs, no thread and no client is waited for
             return
-        self._service.state.draining = True
-        loop = asyncio.get_running_loop()
-        self._told = loop.call_later(self._service.limits.drain, super().handle_exit, sig, frame)
+        self._told = now
+        limits = self._service.limits
+        self._service.state.drain(limits.idle)
+        asyncio.get_running_loop().call_later(limits.drain, self._end)
+
+    def _end(self) -> None:
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take on no new connections, wait for the requests of those that have just come, and then for all answers."""
+        for server in self.servers:
+            server.close()
+        until = time.monotonic() + _FIRST_REQUEST
+        # The base class closes connections without a request at once; what was sent over them may not be read yet.
+        await asyncio.sleep(_TICK)
+        while time.monotonic() < until and any(_is_fresh(one) for one in self.server_state.connections):
+            await asyncio.sleep(_TICK)
+        await super().shutdown(sockets)
+
+
+def _is_fresh(connection: Any) -> bool:
+    return getattr(connection, "cycle", False) is None
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -50,7 +80,7 @@ def bound(host: str, port: int) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         sock.listen(2048)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError, TypeError) as error:  # the last two: names that cannot be names
         reason = getattr(error, "strerror", None) or str(error)
         raise CohegraphError(
             f"The server cannot listen on {host}, port {port} ({reason}): choose another --host or --port."

@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator
-from typing import IO, Any
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import IO, Any, cast
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from cohegraph.errors import CohegraphError
-from cohegraph.serve.batcher import Batcher
+from cohegraph.serve.batcher import Batcher, StoppedError
 from cohegraph.serve.limits import Limits
+from cohegraph.serve.problems import FAILED, log_failure
 
 # What the answer to a line repeats of it, and its outcome or what is wrong with it.
 _Waiting = tuple[dict[str, Any], "asyncio.Future[Any] | str"]
@@ -35,10 +38,14 @@ class LinesResponse(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response; a client that leaves ends the reading of the request."""
-        await self.stream_response(send)
+        async with aclosing(cast(AsyncGenerator[bytes, None], self.body_iterator)):
+            try:
+                await self.stream_response(send)
+            except ClientDisconnect:
+                return
 
 
-async def answers(body: AsyncIterator[bytes], batcher: Batcher, limits: Limits) -> AsyncIterator[bytes]:
+async def answers(body: AsyncIterator[bytes], batcher: Batcher, limits: Limits) -> AsyncGenerator[bytes, None]:
     """An answer for every line that comes in, in their order."""
     spool = _Spool()
     waiting: asyncio.Queue[_Waiting | None] = asyncio.Queue(4 * limits.batch)
@@ -46,6 +53,8 @@ async def answers(body: AsyncIterator[bytes], batcher: Batcher, limits: Limits) 
         asyncio.create_task(_read(body, batcher, limits, waiting)),
         asyncio.create_task(_write(waiting, spool)),
     )
+    for task in tasks:  # whichever fails, the answer ends, and its error comes to light below
+        task.add_done_callback(lambda task: spool.finish() if task.cancelled() or task.exception() else None)
     try:
         async for piece in spool:
             yield piece
@@ -54,6 +63,10 @@ async def answers(body: AsyncIterator[bytes], batcher: Batcher, limits: Limits) 
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        while not waiting.empty():  # nobody will take the outcome of these
+            line = waiting.get_nowait()
+            if line is not None and not isinstance(line[1], str):
+                line[1].cancel()
         spool.close()
 
 
@@ -61,23 +74,27 @@ async def _read(
     body: AsyncIterator[bytes], batcher: Batcher, limits: Limits, waiting: asyncio.Queue[_Waiting | None]
 ) -> None:
     """Read lines and hand their texts in."""
-    number = 0
-    try:
-        async for line in _lines(body, limits.body):
-            number += 1
-            about, text, wrong = _parsed(line, number)
-            await waiting.put((about, wrong if text is None else await batcher.assess_when_free(text)))
-    finally:
-        await waiting.put(None)
+    async for number, line in _lines(body, limits.body):
+        about, text, wrong = _parsed(line, number)
+        outcome: asyncio.Future[Any] | str
+        try:
+            outcome = wrong if text is None else await batcher.assess_when_free(text)
+        except StoppedError as error:
+            outcome = str(error)
+        try:
+            await waiting.put((about, outcome))
+        except asyncio.CancelledError:
+            if not isinstance(outcome, str):
+                outcome.cancel()
+            raise
+    await waiting.put(None)
 
 
 async def _write(waiting: asyncio.Queue[_Waiting | None], spool: _Spool) -> None:
     """Put the answers down in the order of the lines."""
-    try:
-        while (line := await waiting.get()) is not None:
-            spool.put(await _answer(*line))
-    finally:
-        spool.finish()
+    while (line := await waiting.get()) is not None:
+        spool.put(await _answer(*line))
+    spool.finish()
 
 
 async def _answer(about: dict[str, Any], outcome: asyncio.Future[Any] | str) -> bytes:
@@ -86,8 +103,11 @@ async def _answer(about: dict[str, Any], outcome: asyncio.Future[Any] | str) -> 
     else:
         try:
             found = (await outcome).to_dict()
-        except CohegraphError as error:
+        except (CohegraphError, StoppedError) as error:
             found = {"error": str(error)}
+        except Exception as error:  # the lines behind it are answered all the same
+            log_failure(error)
+            found = {"error": FAILED}
     return json.dumps({**about, **found}).encode() + b"\n"
 
 
@@ -95,36 +115,37 @@ def _parsed(line: bytes | None, number: int) -> tuple[dict[str, Any], str | None
     """What the answer repeats of a line, its text, or what is wrong with it."""
     about: dict[str, Any] = {"line": number}
     if line is None:
-        return about, None, "The line is longer than this server takes on."
+        return about, None, "The line is longer than this server takes on: send shorter texts."
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        return about, None, "The line is not JSON."
+        return about, None, "The line is not JSON: write one string or object on every line."
     if isinstance(value, str):
         return about, value, ""
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
         return about, None, 'The line must be a string or an object with a string as "text".'
     identity = value.get("id")
-    if identity is not None and not isinstance(identity, str | int):
+    if identity is not None and (not isinstance(identity, str | int) or isinstance(identity, bool)):
         return about, None, "The id must be a string or a whole number."
     return about | ({} if identity is None else {"id": identity}), value["text"], ""
 
 
-async def _lines(body: AsyncIterator[bytes], longest: int) -> AsyncIterator[bytes | None]:
-    """The lines of a body, without blank ones; nothing in place of one that is too long."""
-    rest, skipping = b"", False
+async def _lines(body: AsyncIterator[bytes], longest: int) -> AsyncIterator[tuple[int, bytes | None]]:
+    """The lines of a body that are not blank, and their numbers; nothing in place of a line that is too long."""
+    number, line, too_long = 1, bytearray(), False
     async for piece in body:
-        *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
-            if skipping or len(line) > longest:
-                skipping = False
-                yield None
-            elif line.strip():
-                yield line
-        if len(rest) > longest:
-            rest, skipping = b"", True
-    if skipping or rest.strip():
-        yield None if skipping else rest
+        for place, part in enumerate(piece.split(b"\n")):
+            if place:  # a line has ended
+                if too_long or line.strip():
+                    yield number, None if too_long else bytes(line)
+                number, line, too_long = number + 1, bytearray(), False
+            too_long = too_long or len(line) + len(part) > longest
+            if too_long:
+                line.clear()
+            else:
+                line += part
+    if too_long or line.strip():
+        yield number, None if too_long else bytes(line)
 
 
 class _Spool:
