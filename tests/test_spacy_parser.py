@@ -110,3 +110,20 @@ def test_missing_pipelines(tmp_path):
         SpacyParser("no_such_pipeline")
     with pytest.raises(MissingPartError, match="holds no spaCy pipeline"):
         SpacyParser(str(tmp_path))
+
+
+@pytest.mark.parametrize("run", ["a.", '"(', "x", "-", "é"])
+def test_a_long_run_without_white_space_takes_no_minutes(parser, run):
+    text = f"The cat sat. {run * 20_000} The dog slept on the mat."
+    (document,) = parser.parse([text])
+    assert document.text == text
+    assert all(text[one.start : one.end] == one.text for one in document.sentences)
+    assert {noun.text for one in document.sentences for noun in one.nouns} >= {"cat", "dog", "mat"}
+    for sentence in document.sentences:
+        assert all(text[noun.start : noun.end] == noun.text for noun in sentence.nouns)
+
+
+def test_runs_that_are_not_too_long_are_not_cut(parser):
+    word = "un" * 200 + "happiness"
+    (document,) = parser.parse([f"The {word} of cats. {'y' * 600}"])
+    assert word in document.sentences[0].text

@@ -10,8 +10,8 @@ from cohegraph.explain.explanation import Explanation, Level, Link
 
 # Two sentences of which so much is the same, letter by letter, are versions of one sentence.
 _SAME_SENTENCE = 0.6
-# The comparison of all sentences with all others grows with the square of their number.
-_MOST_COMPARED = 400
+# The comparison of all changed sentences with each other grows with the square of their number and of their length.
+_MOST_COMPARED, _LONGEST_COMPARED = 60, 300
 
 
 class Comparison(BaseModel):
@@ -98,14 +98,20 @@ def _matched(before: list[str], after: list[str]) -> tuple[list[tuple[int, int]]
     left = sorted(new for numbers in waiting.values() for new in numbers)
     reworded = []
     for old in rest[:_MOST_COMPARED]:
-        alike = [
-            (SequenceMatcher(None, before[old - 1], after[new - 1]).ratio(), -new) for new in left[:_MOST_COMPARED]
-        ]
+        alike = [(_alike(before[old - 1], after[new - 1]), -new) for new in left[:_MOST_COMPARED]]
         best, place = max(alike, default=(0.0, 0))
         if best >= _SAME_SENTENCE:
             reworded.append((old, -place))
             left.remove(-place)
     return same, reworded
+
+
+def _alike(first: str, second: str) -> float:
+    """How much of two sentences is the same, from 0 to 1; 0 where it is certainly not enough."""
+    found = SequenceMatcher(None, first[:_LONGEST_COMPARED], second[:_LONGEST_COMPARED], autojunk=False)
+    if found.real_quick_ratio() < _SAME_SENTENCE or found.quick_ratio() < _SAME_SENTENCE:
+        return 0.0
+    return found.ratio()
 
 
 def _plain(text: str) -> str:

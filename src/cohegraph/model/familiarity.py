@@ -60,10 +60,10 @@ class Familiarity:
     def unlikeness(self, features: Features) -> Floats:
         """The distance of each document by the threshold: above 1, it is unlike what the model learnt from."""
         rest, limit = self.limits
-        distances = _distances(
-            _numbers(features), self.centre, self.scale, self.directions, self.variances, float(rest)
-        )
-        return distances / max(float(limit), 1e-6)
+        numbers, distribution = _numbers(features), (self.centre, self.scale, self.directions, self.variances)
+        # Each by itself: a product of matrices may round differently in other company.
+        distances = [_distances(numbers[row : row + 1], *distribution, float(rest)) for row in range(len(numbers))]
+        return np.concatenate([np.zeros(0), *distances]) / max(float(limit), 1e-6)
 
     @property
     def dimensions(self) -> int:

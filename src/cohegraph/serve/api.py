@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from starlette.requests import ClientDisconnect
 
 from cohegraph.explain.compare import Comparison, compare
 from cohegraph.explain.explain import Seen, look_at, parsed
@@ -163,8 +164,8 @@ class Service:
 
         return await self.batcher.call(look)
 
-    async def explained(self, text: str, what_if: int | list[int]) -> Explanation:
-        """The explanation of a text; changed texts wait behind the texts of others."""
+    async def explained(self, text: str, what_if: int | list[int], request: Request) -> Explanation:
+        """The explanation of a text; changed texts wait behind those of others, and are left when the client leaves."""
         seen = await self.seen(text)
         wanted, changes = [], []
         left = self.limits.rescored
@@ -175,9 +176,10 @@ class Service:
                 break
             wanted.append(sentence)
             changes += of_it
-        size = max(1, self.limits.queue // 4)
-        verdicts = []
+        verdicts, size = [], max(1, min(self.limits.batch, self.limits.queue // 4))
         for start in range(0, len(changes), size):
+            if await request.is_disconnected():
+                raise ClientDisconnect
             texts = [change.text for change in changes[start : start + size]]
             verdicts += await self.batcher.assess(texts, patient=True)
         return seen.explained(wanted, changes, verdicts)
@@ -214,6 +216,7 @@ def create_app(
         version=__version__,
         description=_ABOUT,
         lifespan=lifespan,
+        docs_url=None,
         redoc_url=None,
         responses=problems.described(401) if token is not None else None,
     )
@@ -297,10 +300,10 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
             **problems.described(*_REFUSALS),
         },
     )
-    async def explain(request: ExplainRequest, format: Literal["json", "html", "svg"] = "json") -> Any:
+    async def explain(wanted: ExplainRequest, request: Request, format: Literal["json", "html", "svg"] = "json") -> Any:
         """Why a text has its level: as data, as a page in one file, or as the picture alone."""
-        what_if = 0 if format == "svg" else request.what_if
-        found = await service.explained(request.text, what_if)
+        what_if = 0 if format == "svg" else wanted.what_if
+        found = await service.explained(wanted.text, what_if, request)
         if format == "html":
             return Response(await asyncio.to_thread(report, found), media_type="text/html")
         if format == "svg":
@@ -308,9 +311,9 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
         return found
 
     @app.post("/v1/compare", responses=problems.described(*_REFUSALS), tags=["texts"])
-    async def compare_versions(request: CompareRequest) -> CompareAnswer:
+    async def compare_versions(wanted: CompareRequest) -> CompareAnswer:
         """What changed from one version of a text to the next."""
-        before, after = [await service.explained(text, 0) for text in (request.before, request.after)]
+        before, after = [(await service.seen(text)).explanation for text in (wanted.before, wanted.after)]
         comparison = await asyncio.to_thread(compare, before, after)
         return CompareAnswer(before=before, after=after, comparison=comparison)
 

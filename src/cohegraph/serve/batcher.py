@@ -23,6 +23,8 @@ T = TypeVar("T")
 # Of every batch this share is kept for texts that can wait, if there are any; where none had a place so often, they
 # come first: calls have a batch to themselves, and small batches have no place to keep.
 _SHARE_OF_PATIENT = 4
+# A batch holds no more characters than this, or one text: whoever comes next waits about a second for it at most.
+_MOST_CHARACTERS = 64_000
 # Streams, which can wait for room, leave the rest of the queue to requests, which would be turned away.
 _SHARE_OF_STREAMS = 2
 
@@ -249,8 +251,16 @@ class Batcher:
 
 def _take(jobs: list[_Job], queue: deque[_Job], most: int) -> None:
     """Add jobs from the front of a queue, up to so many: one call, or texts up to the next call."""
+    left = _MOST_CHARACTERS - sum(map(_characters, jobs))
     while queue and len(jobs) < most and not (jobs and (callable(jobs[0].work) or callable(queue[0].work))):
+        left -= _characters(queue[0])
+        if jobs and left < 0:
+            return
         jobs.append(queue.popleft())
+
+
+def _characters(job: _Job) -> int:
+    return len(job.work) if isinstance(job.work, str) else 0
 
 
 def too_long(document: Document, limits: Limits) -> TooLongError | None:

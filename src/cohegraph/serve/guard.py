@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import Metrics
@@ -77,11 +78,13 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message.get("headers", []), *self._headers(scope["path"])]}
+                message = {**message, "headers": [*message.get("headers", []), *self._headers()]}
             await send(message)
 
         try:
             await self._guarded(scope, received, sent)
+        except ClientDisconnect:
+            gone = True
         except Exception as error:
             # Here and not in the server, which would log its message. An answer that has begun stays incomplete, and
             # the server closes its connection.
@@ -93,10 +96,8 @@ class Guard:
             self._metrics.requests.labels(route, str(_GONE if gone or not status else status)).inc()
             self._metrics.seconds.labels(route).observe(time.perf_counter() - start)
 
-    def _headers(self, path: str) -> list[tuple[bytes, bytes]]:
+    def _headers(self) -> list[tuple[bytes, bytes]]:
         found = dict(_HEADERS)
-        if path == "/docs":
-            found.pop("Content-Security-Policy")
         if self._state.draining:
             found["Connection"] = "close"
         return [(name.lower().encode(), value.encode()) for name, value in found.items()]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Iterator
 from pathlib import PurePath
+from typing import Any
 
-from fastapi import FastAPI, HTTPException, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 
 from cohegraph.corpora.starter import starter_corpus
@@ -40,6 +43,11 @@ def add_page(app: FastAPI) -> None:
             )
         )
 
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        page = environment().get_template("docs.html.jinja")
+        return HTMLResponse(page.render(routes=list(_described(app.openapi())), schemas=_schemas(app.openapi())))
+
     @app.get("/page/static/{name}", include_in_schema=False)
     async def static(name: str) -> Response:
         content = {
@@ -56,19 +64,42 @@ def add_page(app: FastAPI) -> None:
         return Response(status_code=204)
 
     @app.post("/page/explanation", include_in_schema=False)
-    async def explanation(request: ExplainRequest) -> HTMLResponse:
-        found = await service.explained(request.text, request.what_if)
+    async def explanation(wanted: ExplainRequest, request: Request) -> HTMLResponse:
+        found = await service.explained(wanted.text, wanted.what_if, request)
         return HTMLResponse(await asyncio.to_thread(fragment, found))
 
     @app.post("/page/comparison", include_in_schema=False)
-    async def comparison(request: CompareRequest) -> HTMLResponse:
-        before, after = [await service.explained(text, 0) for text in (request.before, request.after)]
+    async def comparison(wanted: CompareRequest) -> HTMLResponse:
+        before, after = [(await service.seen(text)).explanation for text in (wanted.before, wanted.after)]
         return HTMLResponse(await asyncio.to_thread(_compared, before, after))
+
+
+def _described(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The operations of an OpenAPI document, as its page shows them."""
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            body = operation.get("requestBody", {}).get("content", {})
+            yield {
+                "method": method.upper(),
+                "path": path,
+                "about": operation.get("description", ""),
+                "parameters": operation.get("parameters", []),
+                "takes": {kind: json.dumps(content.get("schema", {}), indent=1) for kind, content in body.items()},
+                "gives": {
+                    status: (answer["description"], list(answer.get("content", {})))
+                    for status, answer in operation["responses"].items()
+                },
+            }
+
+
+def _schemas(document: dict[str, Any]) -> dict[str, str]:
+    found = document.get("components", {}).get("schemas", {})
+    return {name: json.dumps(schema, indent=1, ensure_ascii=False) for name, schema in sorted(found.items())}
 
 
 def _compared(before: Explanation, after: Explanation) -> str:
     found = compare(before, after)
-    return f'<div class="versions">{fragment(before)}{fragment(after)}</div>{comparison_fragment(found, before, after)}'
+    return f'{comparison_fragment(found, before, after)}<div class="versions">{fragment(before)}{fragment(after)}</div>'
 
 
 def _example() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import tee
@@ -23,6 +24,10 @@ _LEFT_OUT_WITH_DEPENDENCIES = ("senter", "ner")
 _BATCH = 32
 # The tagger's memory grows with the length of a text: a longer one is tagged in pieces of about so many characters.
 _PIECE = 100_000
+# The tokenizer's time grows with the square of a run without white space: a longer one is cut.
+_RUN = 500
+_LONG_RUN = re.compile(rf"\S{{{_RUN + 1}}}")
+_RUN_OR_REST = re.compile(rf"\S{{1,{_RUN}}}(?!\S)\s*|\S{{{_RUN}}}|\s+")
 
 
 class SpacyParser:
@@ -42,7 +47,7 @@ class SpacyParser:
     def parse(self, texts: Iterable[str]) -> Iterator[Document]:
         """One document a text, in order."""
         originals, copies = tee(texts)
-        pieces = ((piece.text, piece) for text in copies for piece in _pieces(text))
+        pieces = ((self._tokenised(piece.text), piece) for text in copies for piece in _pieces(text))
         sentences: list[Sentence] = []
         for doc, piece in self._nlp.pipe(pieces, as_tuples=True, batch_size=_BATCH):
             found = list(_sentences(doc, piece.start))
@@ -52,6 +57,16 @@ class SpacyParser:
             if piece.is_last:
                 yield Document(next(originals), tuple(sentences))
                 sentences = []
+
+    def _tokenised(self, text: str) -> str | Doc:
+        """The text, or its tokens where a run without white space is so long that spaCy would take minutes for it."""
+        if not _LONG_RUN.search(text):
+            return text
+        from spacy.tokens import Doc
+
+        tokens = [token for part in _RUN_OR_REST.findall(text) for token in self._nlp.tokenizer(part)]
+        # Not `Doc.from_docs`, which takes every part for the beginning of a sentence.
+        return Doc(self._nlp.vocab, [token.text for token in tokens], [bool(token.whitespace_) for token in tokens])
 
 
 @dataclass(frozen=True)

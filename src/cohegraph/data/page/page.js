@@ -78,8 +78,6 @@
       const html = await answer.text();
       if (mine !== running) return;
       results.replaceChildren(fragmentOf(html));
-      const changed = results.querySelector(".comparison");
-      if (changed) results.prepend(changed); // it is what was asked for
       results.querySelectorAll(".explanation").forEach((one, place) => {
         if (wanted.comparing) nameVersion(one, place ? "Your text" : "Earlier version");
         one.dataset.text = wanted.comparing && place === 0 ? wanted.before : wanted.text;
