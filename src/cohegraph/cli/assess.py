@@ -12,7 +12,16 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from cohegraph.cli import BAD_INPUT
-from cohegraph.cli.options import Device, TextColumn, Threads, set_threads
+from cohegraph.cli.options import (
+    Device,
+    EncoderPlace,
+    ModelFolder,
+    ParserPlace,
+    TextColumn,
+    Threads,
+    VectorsPlace,
+    set_threads,
+)
 from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.corpora.tables import decoded, is_table, read_plain_text, read_texts
@@ -37,14 +46,12 @@ def assess(
             help="Text files, folders of .txt files, tables (CSV, TSV, JSONL, Parquet), or - for standard input."
         ),
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="A model's folder; by default the small model that comes with cohegraph.")
-    ] = None,
+    model: ModelFolder = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a document, one a line.")] = False,
     text_column: TextColumn = "text",
-    parser: Annotated[str | None, typer.Option(help="Where the model's parser is on this machine.")] = None,
-    vectors: Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")] = None,
-    encoder: Annotated[str | None, typer.Option(help="Where the model's encoder is on this machine.")] = None,
+    parser: ParserPlace = None,
+    vectors: VectorsPlace = None,
+    encoder: EncoderPlace = None,
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from cohegraph.cli.options import Device, Threads, set_threads
+from cohegraph.cli.options import Device, EncoderPlace, ModelFolder, ParserPlace, Threads, VectorsPlace, set_threads
 from cohegraph.cli.output import console, plain, say
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.corpora.tables import decoded, read_plain_text
@@ -26,9 +26,7 @@ _MOST_PATTERNS = 5
 
 def explain(
     file: Annotated[str, typer.Argument(help="A text file, or - for standard input.")] = "-",
-    model: Annotated[
-        Path | None, typer.Option(help="A model's folder; by default the small model that comes with cohegraph.")
-    ] = None,
+    model: ModelFolder = None,
     against: Annotated[Path | None, typer.Option(help="An earlier version of the text, to say what changed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page in one file, with the picture.")] = None,
@@ -36,9 +34,9 @@ def explain(
     what_if: Annotated[
         int, typer.Option(min=0, help="Of how many sentences, from the loosest, the removal and move are tried.")
     ] = 12,
-    parser: Annotated[str | None, typer.Option(help="Where the model's parser is on this machine.")] = None,
-    vectors: Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")] = None,
-    encoder: Annotated[str | None, typer.Option(help="Where the model's encoder is on this machine.")] = None,
+    parser: ParserPlace = None,
+    vectors: VectorsPlace = None,
+    encoder: EncoderPlace = None,
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
@@ -78,6 +76,8 @@ def _write(place: Path, content: str) -> None:
 
 
 def _text(name: str) -> str:
+    if name == "-" and sys.stdin.isatty():
+        raise CohegraphError("Name a file to explain, or pipe a text: cohegraph explain FILE.txt")
     text = decoded(sys.stdin.buffer.read(), "Standard input") if name == "-" else read_plain_text(Path(name))
     if not text.strip():
         raise CohegraphError(f"{'Standard input' if name == '-' else name} has no text to explain.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,12 @@ Device = Annotated[str, typer.Option(help="Where the encoder runs: auto, cpu, cu
 Threads = Annotated[
     int | None, typer.Option(min=1, max=1024, help="Processor threads to use; by default all cores, up to 8.")
 ]
+ModelFolder = Annotated[
+    Path | None, typer.Option(help="A model's folder; by default the small model that comes with cohegraph.")
+]
+ParserPlace = Annotated[str | None, typer.Option(help="Where the model's parser is on this machine.")]
+VectorsPlace = Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")]
+EncoderPlace = Annotated[str | None, typer.Option(help="Where the model's encoder is on this machine.")]
 TextColumn = Annotated[str, typer.Option(help="The column with the text, where the file is a table.")]
 
 _MOST_THREADS = 8

@@ -6,12 +6,11 @@ import ipaddress
 import re
 import threading
 import webbrowser
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cohegraph.cli.options import Device, Threads, set_threads
+from cohegraph.cli.options import Device, EncoderPlace, ModelFolder, ParserPlace, Threads, VectorsPlace, set_threads
 from cohegraph.cli.output import say
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.errors import CohegraphError
@@ -22,9 +21,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")  # as RFC 6750 has it
 
 
 def serve(
-    model: Annotated[
-        Path | None, typer.Option(help="A model's folder; by default the small model that comes with cohegraph.")
-    ] = None,
+    model: ModelFolder = None,
     host: Annotated[
         str, typer.Option(help="Where to listen; 0.0.0.0 for every network of this machine.")
     ] = "127.0.0.1",
@@ -37,9 +34,9 @@ def serve(
         list[str] | None,
         typer.Option("--limit", help="Change a limit, such as sentences=500 (body, texts, queue, …); may be repeated."),
     ] = None,
-    parser: Annotated[str | None, typer.Option(help="Where the model's parser is on this machine.")] = None,
-    vectors: Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")] = None,
-    encoder: Annotated[str | None, typer.Option(help="Where the model's encoder is on this machine.")] = None,
+    parser: ParserPlace = None,
+    vectors: VectorsPlace = None,
+    encoder: EncoderPlace = None,
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
