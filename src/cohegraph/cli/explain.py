@@ -25,7 +25,7 @@ _MOST_PATTERNS = 5
 
 
 def explain(
-    file: Annotated[str, typer.Argument(help="A text file, or - for standard input.")] = "-",
+    file: Annotated[str | None, typer.Argument(help="A text file, or - for standard input.")] = None,
     model: ModelFolder = None,
     against: Annotated[Path | None, typer.Option(help="An earlier version of the text, to say what changed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
@@ -45,6 +45,7 @@ def explain(
     What each pattern of connected sentences counts for and against it, which sentences hang loose, what their removal
     or move would change (found by really scoring the changed text), and which training documents connect alike.
     """
+    file = file or _default_input()
     text = _text(file)
     before = None if against is None else _text(str(against))
     from cohegraph.explain.compare import compare
@@ -75,9 +76,13 @@ def _write(place: Path, content: str) -> None:
     say(f"Written to {place}.")
 
 
+def _default_input() -> str:
+    if sys.stdin.isatty():
+        raise CohegraphError("Name a file to explain, or - to type or pipe a text: cohegraph explain FILE.txt")
+    return "-"
+
+
 def _text(name: str) -> str:
-    if name == "-" and sys.stdin.isatty():
-        raise CohegraphError("Name a file to explain, or pipe a text: cohegraph explain FILE.txt")
     text = decoded(sys.stdin.buffer.read(), "Standard input") if name == "-" else read_plain_text(Path(name))
     if not text.strip():
         raise CohegraphError(f"{'Standard input' if name == '-' else name} has no text to explain.")
