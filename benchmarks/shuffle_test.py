@@ -141,7 +141,7 @@ def table(lines: list[dict], options) -> str:
         # Systems that do not read order still see another cut into tokens, and round differently.
         above, below = (difference > 1e-6).mean(), (difference < -1e-6).mean()
         rows.append(
-            f"| {system.title} | {100 * above:.1f} | {100 * (1 - above - below):.1f} | {100 * below:.1f} | "
+            f"| {system.title} | {100 * above:.1f} | {100 * abs(1 - above - below):.1f} | {100 * below:.1f} | "
             f"{difference.mean():+.3f} |"
         )
     documents = sum(len(one["original"]) for one in by_system[next(iter(by_system))])

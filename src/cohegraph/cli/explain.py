@@ -49,13 +49,14 @@ def explain(
     text = _text(file)
     before = None if against is None else _text(str(against))
     from cohegraph.explain.compare import compare
+    from cohegraph.explain.explain import explain as why
     from cohegraph.explain.render import report
     from cohegraph.plots.arcs import draw_arcs
     from cohegraph.systems.system_model import load_model
 
     set_threads(threads)
     loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
-    found = loaded.explain(text, what_if=what_if)
+    found = why(loaded, text, what_if=what_if, rescore=lambda texts: loaded.assess(texts, show_progress=True))
     comparison = None if before is None else compare(loaded.explain(before, what_if=0), found)
     name = "standard input" if file == "-" else Path(file).name
     if html is not None:
