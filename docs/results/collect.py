@@ -21,8 +21,8 @@ EXPERIMENTS = {
     "hanna-parts": ("variants",),
     "ellipse-cohesion-parts": ("variants",),
     "ellipse-overall-parts": ("variants",),
-    "hanna-systems": ("overview",),
-    "ellipse-cohesion-systems": ("overview",),
+    "hanna-systems": ("overview", "shuffle-test"),
+    "ellipse-cohesion-systems": ("overview", "shuffle-test"),
     "ellipse-overall-systems": ("overview",),
 }
 FIGURES = ("systems", "level-distribution", "accuracy-by-length", "top-patterns", "sensitivity")
