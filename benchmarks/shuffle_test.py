@@ -15,7 +15,6 @@ import json
 import os
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from cohegraph.experiments.plan import read_experiment, ready_experiments
 from cohegraph.experiments.results_folder import RESULTS, line_name, read_lines
 from cohegraph.experiments.runner import prepare
 from cohegraph.experiments.units import Result
+from cohegraph.explain.changed_texts import apart, joined
 from cohegraph.features import Featurizer
 from cohegraph.files import write_atomically
 from cohegraph.progress import track
@@ -78,16 +78,13 @@ def shuffled(texts: list[str], rows: list[int], featurizer: Featurizer) -> tuple
     random = np.random.default_rng(SEED)
     mixed, kept = [], []
     for row, document in zip(rows, featurizer.parser.parse(texts), strict=True):
-        spans = [(one.start, one.end) for one in document.sentences]
-        sentences = [document.text[start:end] for start, end in spans]
+        sentences, gaps = apart(document)
         if len(set(sentences)) < 2:
             continue
-        order = np.arange(len(spans))
+        order = np.arange(len(sentences))
         while [sentences[i] for i in order] == sentences:
-            order = random.permutation(len(spans))
-        gaps = [document.text[end:start] for (_, end), (start, _) in pairwise(spans)]
-        pieces = [piece for pair in zip((sentences[i] for i in order), [*gaps, ""], strict=True) for piece in pair]
-        mixed.append("".join(pieces))
+            order = random.permutation(len(sentences))
+        mixed.append(joined([sentences[i] for i in order], gaps))
         kept.append(row)
     return mixed, kept
 

@@ -10,7 +10,7 @@ from cohegraph.text.document import Document
 
 def without(document: Document, sentence: int) -> str:
     """The text without a sentence, counted from 0; of the gaps beside it the wider one stays."""
-    return _joined(*_taken_out(document, sentence))
+    return joined(*_taken_out(document, sentence))
 
 
 def moved(document: Document, sentence: int, place: int) -> str:
@@ -22,14 +22,12 @@ def moved(document: Document, sentence: int, place: int) -> str:
     sentences = [*sentences[:place], mover, *sentences[place:]]
     # It joins the paragraph before it; as the first of all, the one behind it.
     gaps = [gap, *gaps] if place == 0 else [*gaps[: place - 1], gap, *gaps[place - 1 :]]
-    return _joined(sentences, gaps)
+    return joined(sentences, gaps)
 
 
 def _taken_out(document: Document, sentence: int) -> tuple[list[str], list[str]]:
     """The other sentences, and the gaps between them."""
-    spans = [(one.start, one.end) for one in document.sentences]
-    gaps = [document.text[end:start] for (_, end), (start, _) in pairwise(spans)]
-    texts = [document.text[start:end] for start, end in spans]
+    texts, gaps = apart(document)
     beside = slice(max(sentence - 1, 0), sentence + 1)
     between = 0 < sentence < len(texts) - 1
     gaps[beside] = [max(gaps[beside], key=lambda gap: (gap.count("\n"), len(gap)))] if between else []
@@ -37,6 +35,14 @@ def _taken_out(document: Document, sentence: int) -> tuple[list[str], list[str]]
     return texts, gaps
 
 
-def _joined(sentences: Sequence[str], gaps: Sequence[str]) -> str:
+def apart(document: Document) -> tuple[list[str], list[str]]:
+    """The sentences of a document, and the gaps between them."""
+    spans = [(one.start, one.end) for one in document.sentences]
+    gaps = [document.text[end:start] for (_, end), (start, _) in pairwise(spans)]
+    return [document.text[start:end] for start, end in spans], gaps
+
+
+def joined(sentences: Sequence[str], gaps: Sequence[str]) -> str:
+    """Sentences with gaps between them, as one text."""
     ends = [*gaps, ""] if sentences else []
     return "".join(part for pair in zip(sentences, ends, strict=True) for part in pair)

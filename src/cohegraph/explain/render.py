@@ -119,7 +119,6 @@ def _about(explanation: Explanation) -> dict[str, Any]:
         "more_rows": 0 if explanation.shares is None else max(0, len(explanation.shares.patterns) - _MOST_ROWS),
         "neighbours": explanation.neighbours,
         "window": explanation.window,
-        "unlikeness": explanation.unlikeness,
     }
 
 
