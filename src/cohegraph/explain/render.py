@@ -16,12 +16,11 @@ from cohegraph.explain.explanation import Explanation, Link, SentenceView, Share
 from cohegraph.graph.catalogue import Pattern
 from cohegraph.plots.arcs import STYLE as ARCS_STYLE
 from cohegraph.plots.arcs import draw_arcs
-from cohegraph.plots.ink import COLOURS
+from cohegraph.plots.ink import COLOURS, without_control
 from cohegraph.plots.method import STYLE as METHOD_STYLE
 from cohegraph.plots.patterns import STYLE as PATTERNS_STYLE
 from cohegraph.plots.patterns import draw_pattern
 from cohegraph.plots.patterns import in_words as pattern_in_words
-from cohegraph.plots.style import without_control
 
 _MOST_PATTERNS = 4
 # What adds less than this to a level would be shown as 0.00.

@@ -10,8 +10,7 @@ from collections import defaultdict
 from html import escape
 
 from cohegraph.explain.explanation import Explanation, Link, SentenceView
-from cohegraph.plots.ink import attribute, picture
-from cohegraph.plots.style import without_control
+from cohegraph.plots.ink import attribute, picture, without_control
 
 _MARGIN, _RADIUS = 26.0, 7.0
 _NARROWEST, _WIDEST, _LINE = 18.0, 92.0, 860.0

@@ -5,12 +5,20 @@ A page may set the variables itself; a file by itself follows the reader's choic
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from html import escape
 
 # Blue and orange can be told apart by nearly everybody, and what they tell is told by shape or width too.
 _LIGHT = {"ink": "#1b1f24", "soft": "#5b6470", "ground": "#ffffff", "link": "#1f62a8", "loose": "#b35900"}
 _DARK = {"ink": "#e8eaed", "soft": "#a3acb8", "ground": "#15181c", "link": "#6fb1f2", "loose": "#ffab4a"}
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+def without_control(text: str) -> str:
+    """The text with control characters, which neither XML nor HTML may have, replaced by a mark."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 def _variables(colours: Mapping[str, str]) -> str:

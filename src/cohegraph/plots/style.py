@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cohegraph.files import write_atomically
+from cohegraph.plots.ink import without_control
 
 # Everything that must follow the ground it stands on is drawn in this colour; a page replaces it by its own.
 INK = "#1b1f24"
 METHOD, BASELINE, TRUE = "#2f81c7", "#e08a1e", "#8a93a0"
 PALETTE = (METHOD, BASELINE, "#3fa66b", "#c2569b", "#7d6bd6", TRUE)
 _DOTS_AN_INCH = 160
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 # Inches across: a figure that fills the text of a page, with letters about as large as the page's.
 WIDTH = 8.4
 _RC: Any = {
@@ -80,11 +79,6 @@ def svg(drawing: Figure, ground: str = "none") -> str:
             plot.patch.set_alpha(0)
         drawing.savefig(content, format="svg", facecolor=ground, metadata={"Date": None, "Creator": None})
     return without_control(content.getvalue())
-
-
-def without_control(text: str) -> str:
-    """The text with control characters, which neither XML nor HTML may have, replaced by a mark."""
-    return _CONTROL.sub("\ufffd", text)
 
 
 def for_page(svg_text: str) -> str:

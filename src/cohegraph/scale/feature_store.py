@@ -49,7 +49,7 @@ _T = TypeVar("_T")
 # Another process may be writing.
 _PATIENCE_SECONDS = 60
 # Changes whenever the meaning of a stored half does.
-_FORMAT = 1
+_FORMAT = 2
 _GRID = ("size", "cells")
 # Named anew whenever the meaning of a role changes.
 _ROLES = "grid of underlying roles"

