@@ -682,11 +682,11 @@ def test_a_batcher_can_be_started_again(shipped):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_whoever_waits_learns_when_the_thread_has_ended(shipped):
-    def fail():
-        raise RuntimeError("there are no threads")
+    def fail(_size):
+        raise RuntimeError("there is no counter")
 
     async def work():
-        batcher = Batcher(shipped, Limits(), prepare=fail)
+        batcher = Batcher(shipped, Limits(), on_batch=fail)
         batcher.start()
         with pytest.raises(StoppedError):
             await asyncio.wait_for(batcher.assess(["A dog."]), 5)
@@ -694,6 +694,32 @@ def test_whoever_waits_learns_when_the_thread_has_ended(shipped):
         await asyncio.wait_for(batcher.stop(), 5)
 
     asyncio.run(work())
+
+
+def test_the_thread_that_scores_is_prepared_before_any_text_comes(shipped):
+    """Also without an event loop: the thread that scores must be the first to use torch."""
+    prepared = []
+    batcher = Batcher(shipped, Limits(), prepare=lambda: prepared.append(threading.current_thread().name))
+    batcher.open()
+    assert prepared == ["model"]
+
+    async def work():
+        batcher.start()
+        assert len(await asyncio.wait_for(batcher.assess(["A dog."]), 20)) == 1
+        await batcher.stop()
+
+    asyncio.run(work())
+    assert prepared == ["model"]
+
+
+def test_what_goes_wrong_while_preparing_is_raised(shipped):
+    def fail():
+        raise CohegraphError("There are no vectors.")
+
+    batcher = Batcher(shipped, Limits(), prepare=fail)
+    with pytest.raises(CohegraphError, match="no vectors"):
+        batcher.open()
+    assert batcher.stopping
 
 
 def test_room_is_not_lost_with_those_who_waited_for_it(held):

@@ -63,12 +63,16 @@ def serve(
     if token is not None and not _TOKEN.fullmatch(token):
         raise CohegraphError("The token cannot be sent in a header: choose one of letters, digits and -._~+/= only.")
     sock = bound(host, port)
-    set_threads(threads)
     loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
-    # The first text would else wait for the pretrained parts, and only then learn that one is missing.
-    loaded.assess(["The server is getting ready. It reads a text."])
-    app = create_app(loaded, limits=limits, token=token, prepare=lambda: set_threads(threads))
+
+    def prepare() -> None:
+        set_threads(threads)
+        # The first text would else wait for the pretrained parts, and only then learn that one is missing.
+        loaded.assess(["The server is getting ready. It reads a text."])
+
+    app = create_app(loaded, limits=limits, token=token, prepare=prepare)
     add_page(app)
+    app.state.service.batcher.open()
     address = f"http://{_for_address(host)}:{sock.getsockname()[1]}/"
     say(f"Ready: {address} (model: {loaded.name_}). Ctrl-C stops it.")
     if token is None and not _is_loopback(host):

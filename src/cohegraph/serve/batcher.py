@@ -6,6 +6,7 @@ Everything but the work itself happens on the thread of the event loop, so that 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -59,7 +60,9 @@ class Batcher:
     Args:
         model: Any trained model.
         limits: What it takes on.
-        prepare: Called first on the thread that will score: the number of threads is set for each thread by itself.
+        prepare: Called first on the thread that will score. Whatever uses torch belongs here, and not on another thread
+            before: OpenMP keeps a team for every thread that ever led one, and holds back all of them once they
+            outnumber the cores.
         on_batch: Called with the size of every batch.
     """
 
@@ -80,6 +83,7 @@ class Batcher:
         self._arrived = threading.Condition()
         self._passed_over = 0
         self._stopping = False
+        self._prepared: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._unanswered = 0
         self._space: list[asyncio.Future[None]] = []
         self._thread: threading.Thread | None = None
@@ -95,12 +99,19 @@ class Batcher:
         """Whether nothing more is taken on."""
         return self._stopping
 
+    def open(self) -> None:
+        """Start the thread, and wait until it is prepared; raises what went wrong with that."""
+        if self._thread is None:
+            self._stopping, self._unanswered = False, 0
+            self._prepared = concurrent.futures.Future()
+            self._thread = threading.Thread(target=self._work, name="model", daemon=True)
+            self._thread.start()
+        self._prepared.result()
+
     def start(self) -> None:
         """Begin to work, for the event loop that runs now."""
         self._loop = asyncio.get_running_loop()
-        self._stopping, self._unanswered = False, 0
-        self._thread = threading.Thread(target=self._work, name="model", daemon=True)
-        self._thread.start()
+        self.open()
 
     async def stop(self) -> None:
         """Finish what was taken on, and end."""
@@ -109,6 +120,7 @@ class Batcher:
             self._arrived.notify()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
+            self._thread = None
 
     async def assess(self, texts: Sequence[str], *, patient: bool = False) -> list[Assessment]:
         """The assessments of texts; the first error of any of them.
@@ -157,10 +169,16 @@ class Batcher:
         return jobs
 
     def _work(self) -> None:
-        jobs: list[_Job] = []
         try:
             if self._prepare is not None:
                 self._prepare()
+        except BaseException as error:
+            self._given_up()
+            self._prepared.set_exception(error)
+            return
+        self._prepared.set_result(None)
+        jobs: list[_Job] = []
+        try:
             while jobs := self._next():
                 # Nobody waits any more for what clients that have gone had asked for.
                 wanted = [job for job in jobs if not job.outcome.done()]
