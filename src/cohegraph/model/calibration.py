@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 Floats = npt.NDArray[np.float64]
@@ -38,6 +37,8 @@ class Calibration(BaseModel):
     @classmethod
     def of(cls, probabilities: Floats, codes: npt.NDArray[np.integer]) -> Calibration:
         """The calibration for a model that gave held-out documents of these classes these probabilities."""
+        from scipy.optimize import minimize_scalar  # slow to import, and loading a model does not need it
+
         if len(codes) < FEWEST_DOCUMENTS:
             return cls()
         logs, rows = _logs(probabilities), np.arange(len(codes))

@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import check_is_fitted
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features, Featurizer, Material
@@ -25,6 +22,7 @@ from cohegraph.model.assessment import NOT_ENGLISH, Assessment, unlike_notices
 from cohegraph.model.calibration import Calibration
 from cohegraph.model.card import KEPT_NOTHING, CardText, model_card
 from cohegraph.model.checks import check_material, check_patterns, check_same_settings, checked_texts
+from cohegraph.model.conventions import Classifier, single_params, taken_params
 from cohegraph.model.familiarity import Familiarity
 from cohegraph.model.neighbours import Neighbours
 from cohegraph.model.persistence import Description, StoredModel, read_model, write_model
@@ -65,7 +63,7 @@ class Learnt:
     figures: dict[str, Any]
 
 
-class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]):  # type: ignore[misc]
+class CoherenceEstimator(Classifier, ABC, Generic[Described]):
     """A model with scikit-learn's conventions that tells the level of documents; see its subclasses.
 
     A subclass says how it learns, how it predicts, and what it saves besides what all models save.
@@ -73,6 +71,15 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
 
     _description: ClassVar[type[Description]]
 
+    settings_: Settings
+    classes_: npt.NDArray[Any]
+    levels_: list[Any]
+    ordered_: bool
+    documents_: int
+    parts_: dict[str, str]
+    training_: dict[str, Any]
+    name_: str
+    note_: str
     calibration_: Calibration
     familiarity_: Familiarity | None
     neighbours_: Neighbours | None
@@ -199,7 +206,7 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
 
     def use_validation(self, validation: Validation) -> None:
         """Take what cross-validation has found of models like this one: what to expect of it, and its calibration."""
-        check_is_fitted(self)
+        self._check_fitted()
         self.training_["validation"] = validation.figures
         self.calibration_ = validation.calibration
 
@@ -220,7 +227,7 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
             ids: Their names; by default their numbers, counted from 1.
             texts: Their texts, only if these are to be kept too: whoever has the model can then read them.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         features = self._matching(documents)
         names = tuple(map(well_formed, map(str, range(1, len(features) + 1) if ids is None else ids)))
         kept = None if texts is None else tuple(map(well_formed, texts))
@@ -241,7 +248,7 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
 
     def predict_proba(self, texts: Texts) -> npt.NDArray[np.float64]:
         """The probability of every level, (texts, classes), columns as in `classes_`."""
-        check_is_fitted(self)
+        self._check_fitted()
         return self.calibration_(self._probabilities(self._matching(texts)))
 
     def assess(self, texts: Texts, *, show_progress: bool = False) -> list[Assessment]:
@@ -250,7 +257,7 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
 
     def assessed(self, texts: Texts, *, show_progress: bool = False) -> tuple[Features, list[Assessment]]:
         """`assess`, and the features that it looked at."""
-        check_is_fitted(self)
+        self._check_fitted()
         features = self._matching(texts, show_progress=show_progress)
         results = []
         rows = zip(
@@ -287,7 +294,7 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
         """
         from cohegraph.explain.explain import MOST_SENTENCES, explain
 
-        check_is_fitted(self)
+        self._check_fitted()
         return explain(self, text, what_if=MOST_SENTENCES if what_if is None else what_if)
 
     def save(self, folder: str | Path, *, name: str | None = None, note: str = "") -> None:
@@ -298,7 +305,7 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
             name: What the model is called in its card and in results; by default the folder's name.
             note: A paragraph for its card.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         folder = Path(folder)
         self.name_, self.note_ = name or folder.resolve().name, note
         about = {
@@ -375,21 +382,14 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor and, if deep, every single setting as `settings__GROUP__NAME`."""
-        params: dict[str, Any] = super().get_params(deep=False)
+        params = super().get_params()
         if deep:
             params |= single_params("settings", self.resolved_settings.flat())
         return params
 
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor or single settings; all of them, or none where one is not valid."""
-        changed = copy(self)
-        changed._take_params(params)
-        self.__dict__.update(changed.__dict__)
-        return self
-
     def _take_params(self, params: dict[str, Any]) -> None:
         changes = taken_params("settings", params)
-        super().set_params(**params)
+        super()._take_params(params)
         if changes:
             self.settings = self.resolved_settings.replaced(changes)
 
@@ -490,17 +490,6 @@ class CoherenceEstimator(ClassifierMixin, BaseEstimator, ABC, Generic[Described]
                 )
 
 
-def single_params(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values with dotted names as parameters of their own, in scikit-learn's way: ``settings__subgraphs__k``."""
-    return {f"{prefix}__{name.replace('.', '__')}": value for name, value in values.items()}
-
-
-def taken_params(prefix: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Take what `single_params` would have named out of parameters, with dotted names."""
-    names = [name for name in params if name.startswith(f"{prefix}__")]
-    return {name.removeprefix(f"{prefix}__").replace("__", "."): params.pop(name) for name in names}
-
-
 def _codes(labels: npt.NDArray[Any], classes: npt.NDArray[Any], which: str = "dev") -> Codes:
     unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
     if unknown:
@@ -510,6 +499,8 @@ def _codes(labels: npt.NDArray[Any], classes: npt.NDArray[Any], which: str = "de
 
 def _split(codes: Codes, share: float, seed: int) -> tuple[Codes, Codes]:
     """Training and dev documents, each with all classes in their shares."""
+    from sklearn.model_selection import train_test_split
+
     try:
         training, dev = train_test_split(np.arange(len(codes)), test_size=share, random_state=seed, stratify=codes)
     except ValueError as error:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
@@ -49,6 +47,9 @@ def cross_validate(
     model: Any, features: Features, labels: npt.NDArray[Any], groups: Sequence[str] | None, folds: int
 ) -> Validation:
     """How good models like this one are on documents that they have not learnt from."""
+    from sklearn.base import clone
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
     check_folds(labels, groups, folds)
     codes = np.unique(labels, return_inverse=True)[1]
     splitter = StratifiedKFold if groups is None else StratifiedGroupKFold

@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 from scipy.special import softmax
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
@@ -41,6 +39,9 @@ class LinearModel:
     @classmethod
     def fit(cls, inputs: Floats, classes: npt.NDArray[np.int64], levels: int, strength: float) -> LinearModel:
         """Minimise the penalised cross-entropy; nothing is random."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.preprocessing import StandardScaler
+
         known = np.unique(classes)
         if len(known) < 2:
             raise CohegraphError("All training documents of a fold have the same level: use fewer folds.")

@@ -19,6 +19,7 @@ from cohegraph.graph.entity_grid import build_entity_grid
 from cohegraph.model.assessment import notices
 from cohegraph.model.card import CardText, on_dev
 from cohegraph.model.coherence_model import CoherenceModel
+from cohegraph.model.conventions import single_params, taken_params
 from cohegraph.model.estimator import (
     Arrays,
     Codes,
@@ -26,8 +27,6 @@ from cohegraph.model.estimator import (
     Learnt,
     Lesson,
     Watch,
-    single_params,
-    taken_params,
 )
 from cohegraph.model.persistence import Description, read_about
 from cohegraph.settings import Settings
@@ -99,6 +98,8 @@ class SystemModel(CoherenceEstimator[SystemDescription]):
     """
 
     _description = SystemDescription
+
+    system_: StorableSystem
 
     def __init__(
         self,

@@ -76,7 +76,7 @@ def _packaged(part: Packaged, name: str) -> WordVectors:
 
     folder = part.path
     words = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet").column(0).to_pylist()
-    rows = {word: row for row, word in enumerate(words)}
+    rows = dict(zip(words, range(len(words)), strict=True))
     matrix = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)
     return WordVectors(matrix, rows.get, f"{name}:{part.sha256['glove_6B_50d_emb.npy']}")
 
