@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,58 @@ def shipped():
     from cohegraph.corpora.starter import MODEL
 
     return CoherenceModel.load(MODEL)
+
+
+@pytest.fixture(scope="session")
+def texts(starter):
+    return [one.text for one in starter][:12]
+
+
+@pytest.fixture(scope="session")
+def wanted(shipped, texts):
+    """What the model says of each text by itself, as it is after its way through JSON."""
+    from serving import assessed
+
+    return {text: assessed(shipped, text) for text in texts}
+
+
+@pytest.fixture(scope="module")
+def client(shipped):
+    """A client of a server with the usual limits."""
+    from serving import serving
+
+    with serving(shipped) as found:
+        yield found
+
+
+@pytest.fixture
+def held(shipped):
+    """The model behind a gate that a test opens."""
+    from serving import Held
+
+    return Held(shipped)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process: exit code, standard output, standard error."""
+
+    from cohegraph.cli import main
+
+    def command(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["cohegraph", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = 0
+        try:
+            main()
+        except SystemExit as exit_:
+            code = exit_.code or 0
+        # The command has set as many threads as there are cores; other tests share them.
+        torch.set_num_threads(1)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command
 
 
 @pytest.fixture(scope="session")

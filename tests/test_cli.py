@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -12,34 +11,12 @@ import sys
 import time
 
 import pytest
-import torch
 
-from cohegraph.cli import main
 from cohegraph.corpora.starter import CORPUS, MODEL
 from cohegraph.version import __version__
 
 TEXT = "The keeper opens the hive. The bees leave the hive. The hive is old. Old hives hold honey. Honey is sweet."
 FAST = ["--set", "training.epochs=5", "--set", "training.hidden=4"]
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process: exit code, standard output, standard error."""
-
-    def command(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "argv", ["cohegraph", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = 0
-        try:
-            main()
-        except SystemExit as exit_:
-            code = exit_.code or 0
-        # The command has set as many threads as there are cores; other tests share them.
-        torch.set_num_threads(1)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return command
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,7 +14,6 @@ from scipy import sparse
 from strategies import noun_tables
 
 from cohegraph import CoherenceModel, Settings, SystemModel
-from cohegraph.cli import main
 from cohegraph.errors import CohegraphError
 from cohegraph.explain.changed_texts import moved, without
 from cohegraph.explain.compare import compare
@@ -301,37 +299,25 @@ def test_the_picture_tells_by_shape_and_width_too(shipped):
     assert heights[1, 3] < heights[1, 4] < heights[1, 5]
 
 
-def run(capsys, monkeypatch, *arguments, stdin: str | None = None):
-    import io
-
-    monkeypatch.setattr(sys, "argv", ["cohegraph", *map(str, arguments)])
-    if stdin is not None:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-    with pytest.raises(SystemExit) as ended:
-        main()
-    out, err = capsys.readouterr()
-    return ended.value.code, out, err
-
-
 @pytest.mark.usefixtures("shipped")
-def test_the_command(tmp_path, capsys, monkeypatch):
+def test_the_command(tmp_path, run):
     file = tmp_path / "cats.txt"
     file.write_text(CATS)
     earlier = tmp_path / "earlier.txt"
     earlier.write_text(CATS.replace("A storm broke over the harbour. ", ""))
     page, picture = tmp_path / "page.html", tmp_path / "picture.svg"
-    code, out, err = run(capsys, monkeypatch, "explain", file, "--html", page, "--svg", picture, "--what-if", 1)
+    code, out, err = run("explain", file, "--html", page, "--svg", picture, "--what-if", 1)
     assert (code, out) == (0, "")
     assert err.split("\n") == [f"Written to {page}.", f"Written to {picture}.", ""]
     assert "cats.txt" in page.read_text()
     ElementTree.fromstring(picture.read_text())
-    code, out, err = run(capsys, monkeypatch, "explain", file, "--what-if", 1, "--against", earlier)
+    code, out, err = run("explain", file, "--what-if", 1, "--against", earlier)
     assert code == 0, err
     assert "cats.txt: " in out
     assert "loose" in out
     assert "sum (logit)" in out
     assert "Against the earlier version: the level" in out
-    code, out, _ = run(capsys, monkeypatch, "explain", "--json", "--what-if", 0, stdin=CATS)
+    code, out, _ = run("explain", "--json", "--what-if", 0, stdin=CATS.encode())
     assert json.loads(out)["document"] == "standard input"
     for arguments, message in (
         ([tmp_path / "none.txt"], "There is no file"),
@@ -339,9 +325,9 @@ def test_the_command(tmp_path, capsys, monkeypatch):
         ([file, "--model", tmp_path], "is not a model"),
         ([file, "--html", tmp_path / "no" / "page.html"], "No such file"),
     ):
-        code, out, err = run(capsys, monkeypatch, "explain", *arguments, "--what-if", 0)
+        code, out, err = run("explain", *arguments, "--what-if", 0)
         assert (code, message in err, err.count("\n")) == (2, True, 1), err
-    code, _, err = run(capsys, monkeypatch, "explain", stdin="  \n")
+    code, _, err = run("explain", stdin=b"  \n")
     assert (code, err) == (2, "cohegraph: Standard input has no text to explain.\n")
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-import torch
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
 from sklearn.base import clone
@@ -17,7 +14,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import cohegraph
 from cohegraph import CoherenceModel, Settings, SystemModel, load_model
-from cohegraph.cli import main
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
@@ -496,21 +492,6 @@ def test_what_cannot_be_changed_is_said(name, changes, message):
 
 
 # The command
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process: exit code, standard output, standard error."""
-
-    def command(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "argv", ["cohegraph", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        torch.set_num_threads(1)
-        return ended.value.code or 0, *capsys.readouterr()
-
-    return command
 
 
 @pytest.fixture

