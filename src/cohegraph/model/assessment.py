@@ -13,7 +13,7 @@ _UNSEEN_SHARE = 0.1
 # Of the probability of the most probable level.
 _SURE, _FAIRLY_SURE = 0.8, 0.6
 Sureness = Literal["sure", "fairly sure", "unsure"]
-NOT_ENGLISH = "It does not look like English: few of its words are the small words of every English text."
+NOT_ENGLISH = "It does not look like English: a verdict on another language means nothing."
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def unlike_notices(unlikeness: float | None) -> tuple[str, ...]:
     if unlikeness is None or unlikeness <= 1:
         return ()
     return (
-        f"It is unlike the texts that the model learnt from ({unlikeness:.1f} times as far from them as nearly all of "
-        "these are from the others): the verdict may mean little.",
+        "It is unlike the texts that the model learnt from "
+        f"(it differs from them {unlikeness:.1f} times as much as 99 % of them do from the others): the verdict may "
+        "mean little.",
     )

