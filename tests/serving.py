@@ -31,9 +31,9 @@ COMMAND = Path(sys.executable).with_name("cohegraph")
 
 
 @contextmanager
-def serving(model, *, token=None, small_buffers=False, **limits):
+def serving(model, *, token=None, hosts=None, small_buffers=False, **limits):
     """A server on a real socket, and a client of it."""
-    app = create_app(model, limits=Limits(**limits), token=token)
+    app = create_app(model, limits=Limits(**limits), token=token, hosts=hosts)
     add_page(app)
     server = Server(app, bound("127.0.0.1", 0))
     address = server._socket.getsockname()

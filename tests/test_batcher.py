@@ -129,14 +129,18 @@ def test_long_texts_do_not_fill_a_batch_that_others_wait_for(held):
     async def work(batcher):
         first = asyncio.create_task(batcher.assess(["The first."]))
         await soon(held.entered.is_set)
-        long = ["A dog sleeps. " * 2_000 + str(number) for number in range(6)]
-        patient = asyncio.create_task(batcher.assess(long, patient=True))
-        await soon(lambda: batcher.waiting == 7)
+        long = ["A dog sleeps. " * length + str(number) for length in (500, 1_999) for number in range(4)]
+        patient = asyncio.create_task(batcher.assess(long[:4], patient=True))
+        await soon(lambda: batcher.waiting == 5)
+        quick = asyncio.create_task(batcher.assess(long[4:]))
+        await soon(lambda: batcher.waiting == 9)
         held.gate.set()
-        await asyncio.gather(first, patient)
+        await asyncio.gather(first, patient, quick)
 
     run(held, work, batch=8)
-    assert [len(batch) for batch in held.batches[1:]] == [2, 2, 2]
+    # Of 27,986 characters and, the patient ones, 7,001: two of the long, one short that fits beside, and then the rest.
+    sizes = [sorted(len(text) // 1_000 for text in batch) for batch in held.batches[1:]]
+    assert sizes == [[7, 27, 27], [7, 27, 27], [7, 7]]
 
 
 def test_changed_texts_are_not_measured_again(shipped):

@@ -122,7 +122,8 @@ def test_sigterm_under_load_loses_nothing(shipped):
         line = b'"Xyzzyplugh sees a dog."\n'
         streamer = socket.create_connection(("127.0.0.1", server.port), timeout=60)
         streamer.sendall(
-            b"POST /v1/assess/stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(line * 20)
+            b"POST /v1/assess/stream HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + chunk(line * 20)
         )
         until(lambda: sum(customer.seen[200] for customer in customers) > 64)
         server.process.send_signal(signal.SIGTERM)
@@ -186,6 +187,22 @@ def test_a_silent_client_does_not_hold_a_server_that_is_told_to_stop(shipped):
             sock.close()
 
 
+def test_a_client_that_takes_nothing_does_not_hold_a_server_that_is_told_to_stop(shipped):
+    with serving(shipped, idle=0.3, small_buffers=True) as client:
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+        sock.connect(client.address)
+        lines = b"".join(b'{"text": 5, "id": "%s"}\n' % (b"x" * 4_000) for _ in range(1_000))
+        head = b"POST /v1/assess/stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(lines)
+        sock.sendall(head + lines)
+        time.sleep(0.2)
+        loop = client.server._service.batcher._loop
+        loop.call_soon_threadsafe(client.server.handle_exit, signal.SIGINT, None)
+        client.thread.join(20)
+        assert not client.thread.is_alive()
+        sock.close()
+
+
 def sentence(*options, **env):
     """The one sentence with which the command ends, in a narrow place where nothing is wrapped."""
     done = subprocess.run(
@@ -213,6 +230,12 @@ def test_wrong_options_are_told_in_a_sentence():
     assert "There is no limit 'texs': choose from body, texts," in sentence("--limit", "texs=3")
 
 
+def test_options_out_of_range_are_told_in_a_sentence():
+    assert "65535" in sentence("--port", "99999")
+    assert "--limt" in sentence("--limt", "3")
+    assert "There is no host" in sentence("--host", " ")
+
+
 def test_a_missing_part_is_told_before_anything_is_served(shipped):
     assert "The encoder 'no-such-encoder' cannot be loaded" in sentence(
         "--port", "0", "--encoder", "no-such-encoder", HF_HUB_OFFLINE="1"
@@ -222,10 +245,11 @@ def test_a_missing_part_is_told_before_anything_is_served(shipped):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"texts": 0}, "The limit texts=0 is not valid: Input should be greater"),
+        ({"texts": 0}, "The limit texts=0 is not valid: it must be 1 or more"),
         ({"body": "much"}, "The limit body=much is not valid: "),
         ({"drain": float("nan")}, "The limit drain=nan is not valid: "),
         ({"": 1}, "There is no limit ''"),
+        ({"queue": True}, "The limit queue=True is not valid: it takes no truth value"),
     ],
 )
 def test_limits_are_checked(change, words):

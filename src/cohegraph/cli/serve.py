@@ -17,6 +17,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.settings import parse_change
 
 TOKEN_VARIABLE = "COHEGRAPH_TOKEN"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")  # as RFC 6750 has it
 
 
@@ -29,6 +30,10 @@ def serve(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
     token: Annotated[
         str | None, typer.Option(envvar=TOKEN_VARIABLE, help="What clients must send as a bearer token.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", help="A further name that clients may call it by, as behind a proxy."),
     ] = None,
     limit: Annotated[
         list[str] | None,
@@ -62,6 +67,8 @@ def serve(
     limits = Limits.of(dict(parse_change(change) for change in limit or []))
     if token is not None and not _TOKEN.fullmatch(token):
         raise CohegraphError("The token cannot be sent in a header: choose one of letters, digits and -._~+/= only.")
+    if not host.strip():
+        raise CohegraphError("There is no host to listen on: name one, such as --host 127.0.0.1.")
     sock = bound(host, port)
     loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
 
@@ -70,7 +77,10 @@ def serve(
         # The first text would else wait for the pretrained parts, and only then learn that one is missing.
         loaded.assess(["The server is getting ready. It reads a text."])
 
-    app = create_app(loaded, limits=limits, token=token, prepare=prepare)
+    # A page from elsewhere could point its own name at this machine, and read what a browser here is told. Where others
+    # are meant to call, or must know a token, any name will do.
+    hosts = [*_LOOPBACK, host, *(allow_host or [])] if token is None and _is_loopback(host) else None
+    app = create_app(loaded, limits=limits, token=token, hosts=hosts, prepare=prepare)
     add_page(app)
     app.state.service.batcher.open()
     address = f"http://{_for_address(host)}:{sock.getsockname()[1]}/"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -20,7 +20,7 @@ from cohegraph.model.assessment import Sureness
 from cohegraph.model.estimator import CoherenceEstimator
 from cohegraph.plots.arcs import draw_arcs
 from cohegraph.serve import problems
-from cohegraph.serve.batcher import Batcher, too_long
+from cohegraph.serve.batcher import Batcher, too_many_characters, too_many_sentences
 from cohegraph.serve.guard import OPEN, STREAM, Guard, State
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import CONTENT_TYPE, Metrics
@@ -42,7 +42,7 @@ Text = Annotated[
     StringConstraints(strict=True),
     BeforeValidator(lambda value: well_formed(value) if isinstance(value, str) else value),
 ]
-SentenceNumber = Annotated[int, Field(ge=1, strict=True)]
+SentenceNumber = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
 
 def _kind(name: str) -> Tag:
@@ -157,8 +157,10 @@ class Service:
         """A text as the model sees it."""
 
         def look() -> Seen:
+            if wrong := too_many_characters(text, self.limits):
+                raise wrong
             document = parsed(self.model, text)
-            if wrong := too_long(document, self.limits):
+            if wrong := too_many_sentences(document, self.limits):
                 raise wrong
             return look_at(self.model, document)
 
@@ -190,6 +192,7 @@ def create_app(
     *,
     limits: Limits | None = None,
     token: str | None = None,
+    hosts: Collection[str] | None = None,
     prepare: Callable[[], None] | None = None,
 ) -> FastAPI:
     """The application that serves a model.
@@ -198,6 +201,7 @@ def create_app(
         model: Any trained model.
         limits: What it takes on.
         token: What clients must send to be served; without it, all are.
+        hosts: The names that clients may call it by; without them, any.
         prepare: Called first on the thread that scores.
     """
     limits = limits or Limits()
@@ -224,7 +228,7 @@ def create_app(
     app.state.service = service
     problems.install(app)
     _add_routes(app, service)
-    app.add_middleware(Guard, limits=limits, metrics=metrics, token=token, state=state)
+    app.add_middleware(Guard, limits=limits, metrics=metrics, token=token, hosts=hosts, state=state)
     _describe(app, token)
     return app
 
@@ -310,10 +314,20 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
             return Response(await asyncio.to_thread(draw_arcs, found), media_type="image/svg+xml")
         return found
 
-    @app.post("/v1/compare", responses=problems.described(*_REFUSALS), tags=["texts"])
-    async def compare_versions(wanted: CompareRequest) -> CompareAnswer:
-        """What changed from one version of a text to the next."""
+    @app.post(
+        "/v1/compare",
+        response_model=CompareAnswer,
+        responses={
+            200: {"content": {"text/html": {"schema": {"type": "string"}}}},
+            **problems.described(*_REFUSALS),
+        },
+        tags=["texts"],
+    )
+    async def compare_versions(wanted: CompareRequest, format: Literal["json", "html"] = "json") -> Any:
+        """What changed from one version of a text to the next: as data, or as a page in one file."""
         before, after = [(await service.seen(text)).explanation for text in (wanted.before, wanted.after)]
+        if format == "html":
+            return Response(await asyncio.to_thread(report, after, earlier=before), media_type="text/html")
         comparison = await asyncio.to_thread(compare, before, after)
         return CompareAnswer(before=before, after=after, comparison=comparison)
 

@@ -26,6 +26,8 @@ T = TypeVar("T")
 _SHARE_OF_PATIENT = 4
 # A batch holds no more characters than this, or one text: whoever comes next waits about a second for it at most.
 _MOST_CHARACTERS = 64_000
+# One of patient texts alone, which there are many of while an explanation is made: nobody else should notice.
+_MOST_PATIENT_CHARACTERS = 16_000
 # Streams, which can wait for room, leave the rest of the queue to requests, which would be turned away.
 _SHARE_OF_STREAMS = 2
 
@@ -136,7 +138,7 @@ class Batcher:
         results = []
         for number, one in enumerate(found, start=1):
             if isinstance(one, TooLongError):
-                raise TooLongError(f"Text {number}: {one}" if len(texts) > 1 else str(one))
+                raise TooLongError(str(one).replace("The text", f"Text {number}", 1) if len(texts) > 1 else str(one))
             if isinstance(one, BaseException):
                 raise one
             results.append(one)
@@ -199,11 +201,11 @@ class Batcher:
             most, patient = self._limits.batch, len(self._patient)
             jobs: list[_Job] = []
             if self._passed_over >= _SHARE_OF_PATIENT:
-                _take(jobs, self._patient, most)
+                _take(jobs, self._patient, most, _MOST_PATIENT_CHARACTERS)
                 _take(jobs, self._quick, most)
             else:
                 _take(jobs, self._quick, most - min(patient, most // _SHARE_OF_PATIENT))
-                _take(jobs, self._patient, most)
+                _take(jobs, self._patient, most, _MOST_CHARACTERS if jobs else _MOST_PATIENT_CHARACTERS)
             self._passed_over = self._passed_over + 1 if patient and len(self._patient) == patient else 0
             return jobs
 
@@ -222,11 +224,15 @@ class Batcher:
     def _assessed(self, jobs: list[_Job]) -> list[Any]:
         """Assessments, or the errors of texts that are too long."""
         parser = Featurizer(self.model.settings_, device=self.model.device).parser
-        documents = parser.parse([str(job.work) for job in jobs])
+        texts = [str(job.work) for job in jobs]
         outcomes: list[Any] = [
-            (None if job.patient else too_long(document, self._limits)) or document
-            for job, document in zip(jobs, documents, strict=True)
+            None if job.patient else too_many_characters(text, self._limits)
+            for job, text in zip(jobs, texts, strict=True)
         ]
+        readable = [number for number, wrong in enumerate(outcomes) if wrong is None]
+        for number, document in zip(readable, parser.parse([texts[number] for number in readable]), strict=True):
+            wrong = None if jobs[number].patient else too_many_sentences(document, self._limits)
+            outcomes[number] = wrong or document
         fitting = [number for number, one in enumerate(outcomes) if isinstance(one, Document)]
         found = self.model.assess([outcomes[number] for number in fitting]) if fitting else []
         for number, one in zip(fitting, found, strict=True):
@@ -267,9 +273,9 @@ class Batcher:
                 room.set_result(None)
 
 
-def _take(jobs: list[_Job], queue: deque[_Job], most: int) -> None:
+def _take(jobs: list[_Job], queue: deque[_Job], most: int, characters: int = _MOST_CHARACTERS) -> None:
     """Add jobs from the front of a queue, up to so many: one call, or texts up to the next call."""
-    left = _MOST_CHARACTERS - sum(map(_characters, jobs))
+    left = characters - sum(map(_characters, jobs))
     while queue and len(jobs) < most and not (jobs and (callable(jobs[0].work) or callable(queue[0].work))):
         left -= _characters(queue[0])
         if jobs and left < 0:
@@ -281,12 +287,20 @@ def _characters(job: _Job) -> int:
     return len(job.work) if isinstance(job.work, str) else 0
 
 
-def too_long(document: Document, limits: Limits) -> TooLongError | None:
+def too_many_characters(text: str, limits: Limits) -> TooLongError | None:
+    """The error of a text that is too long to be read."""
+    return _too_many(len(text), "characters", limits.characters)
+
+
+def too_many_sentences(document: Document, limits: Limits) -> TooLongError | None:
     """The error of a document that has too many sentences."""
-    count = len(document.sentences)
-    if count <= limits.sentences:
+    return _too_many(len(document.sentences), "sentences", limits.sentences)
+
+
+def _too_many(count: int, what: str, most: int) -> TooLongError | None:
+    if count <= most:
         return None
-    return TooLongError(f"It has {count} sentences, and {limits.sentences} is the most that this server takes on.")
+    return TooLongError(f"The text has {count} {what}, and {most} is the most that this server takes on: send less.")
 
 
 def _outcome(work: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,16 +1,17 @@
-"""What every request passes first: the size of its body, its token, and the clock."""
+"""What every request passes first: whom it is meant for, its token, the size of its body, and the clock."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import Metrics
@@ -23,6 +24,7 @@ STREAM = "/v1/assess/stream"
 OPEN = ("/", "/healthz")
 # What metrics call a request whose client left before the answer, as other servers do.
 _GONE = 499
+_LONGEST_NAME = 80
 # The page loads nothing from elsewhere, and nobody else may show it inside their own.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -58,14 +60,26 @@ class _TooLargeError(HTTPException):
 class Guard:
     """An ASGI application around another one."""
 
-    def __init__(self, app: Any, *, limits: Limits, metrics: Metrics, token: str | None, state: State) -> None:
+    def __init__(
+        self,
+        app: Any,
+        *,
+        limits: Limits,
+        metrics: Metrics,
+        token: str | None,
+        hosts: Collection[str] | None,
+        state: State,
+    ) -> None:
         self._app, self._limits, self._metrics, self._token, self._state = app, limits, metrics, token, state
+        self._hosts = None if hosts is None else {host.lower() for host in hosts}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # the server below sends no body of its answer
+            scope = {**scope, "method": "GET"}
         start, status, gone = time.perf_counter(), 0, False
 
         async def received() -> Message:
@@ -120,6 +134,9 @@ class Guard:
     async def _guarded(self, scope: Message, receive: Receive, send: Send) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
         path = scope["path"]
+        if wrong := self._stranger(scope["method"], headers):
+            await wrong(scope, receive, send)
+            return
         if not self._allowed(path, headers):
             refused = problem(401, "This server needs a token: send it as 'Authorization: Bearer TOKEN'.")
             refused.headers["WWW-Authenticate"] = "Bearer"
@@ -142,8 +159,27 @@ class Guard:
         else:
             await self._app(scope, limited, send)
 
+    def _stranger(self, method: str, headers: dict[bytes, bytes]) -> Response | None:
+        """What a page of another site is told that wants to use the browser of whoever runs this server."""
+        name = _host(headers.get(b"host", b"").decode("latin-1"))
+        if self._hosts is not None and name not in self._hosts:
+            return problem(
+                421,
+                f"This server does not go by the name '{name[:_LONGEST_NAME]}': call it by the address that it printed "
+                "when it started, or start it with --allow-host and that name.",
+            )
+        if method != "GET" and headers.get(b"sec-fetch-site") == b"cross-site":
+            return problem(403, "A page of another site may not use this server: call it from a program.")
+        return None
+
     def _allowed(self, path: str, headers: dict[bytes, bytes]) -> bool:
         if self._token is None or path in OPEN or path.startswith("/page/static/"):
             return True
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token.encode())
+
+
+def _host(header: str) -> str:
+    """The name in a Host header, without the port."""
+    name = header.rpartition("]")[0].removeprefix("[") if header.startswith("[") else header.partition(":")[0]
+    return name.lower().rstrip(".")

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, in_words
 
 
 class Limits(BaseModel):
     """The limits of a server, each with a default that suits a machine with a few cores."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_value(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("it takes no truth value")
+        return value
 
     @classmethod
     def of(cls, changes: dict[str, Any]) -> Limits:
@@ -26,10 +33,11 @@ class Limits(BaseModel):
                 raise CohegraphError(
                     f"There is no limit '{name}': choose from {', '.join(cls.model_fields)}."
                 ) from None
-            raise CohegraphError(f"The limit {name}={first['input']} is not valid: {first['msg']}.") from None
+            raise CohegraphError(f"The limit {name}={first['input']} is not valid: {in_words(first)}.") from None
 
     body: int = Field(2_000_000, ge=1_000, description="Bytes of a request, or of one line of a stream.")
     texts: int = Field(256, ge=1, description="Texts in one request.")
+    characters: int = Field(100_000, ge=1, description="Characters of one text.")
     sentences: int = Field(2_000, ge=1, description="Sentences in one text.")
     queue: int = Field(1_024, ge=1, description="Texts that wait at once; more are turned away.")
     batch: int = Field(32, ge=1, le=1_024, description="Texts that are scored together.")

@@ -12,8 +12,6 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 
 from cohegraph.corpora.starter import starter_corpus
-from cohegraph.explain.compare import compare
-from cohegraph.explain.explanation import Explanation
 from cohegraph.explain.render import comparison_fragment, environment, fragment, part, style
 from cohegraph.plots.method import draw_method
 from cohegraph.serve.api import CompareRequest, ExplainRequest, Service
@@ -71,7 +69,7 @@ def add_page(app: FastAPI) -> None:
     @app.post("/page/comparison", include_in_schema=False)
     async def comparison(wanted: CompareRequest) -> HTMLResponse:
         before, after = [(await service.seen(text)).explanation for text in (wanted.before, wanted.after)]
-        return HTMLResponse(await asyncio.to_thread(_compared, before, after))
+        return HTMLResponse(await asyncio.to_thread(comparison_fragment, before, after))
 
 
 def _described(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -95,11 +93,6 @@ def _described(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _schemas(document: dict[str, Any]) -> dict[str, str]:
     found = document.get("components", {}).get("schemas", {})
     return {name: json.dumps(schema, indent=1, ensure_ascii=False) for name, schema in sorted(found.items())}
-
-
-def _compared(before: Explanation, after: Explanation) -> str:
-    found = compare(before, after)
-    return f'{comparison_fragment(found, before, after)}<div class="versions">{fragment(before)}{fragment(after)}</div>'
 
 
 def _example() -> str:

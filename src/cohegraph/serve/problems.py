@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, in_words
 from cohegraph.serve.batcher import StoppedError, TooBusyError
 from cohegraph.text.document import well_formed
 
@@ -122,6 +122,5 @@ def _not_valid(error: RequestValidationError) -> JSONResponse:
     if within == "body" and isinstance(error.body, bytes):
         return problem(415, "The body is not taken for JSON: send the header 'Content-Type: application/json'.")
     place = ".".join(steps)[:_LONGEST_PLACE]
-    if not place:
-        return problem(422, f"The {within} is not valid: {first['msg'].rstrip('.')}.")
-    return problem(422, f"The field '{place}' is not valid: {first['msg'].rstrip('.')}.")
+    what = f"field '{place}'" if place else within
+    return problem(422, f"The {what} is not valid: {in_words(first)}.")

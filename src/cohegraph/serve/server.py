@@ -65,7 +65,24 @@ class Server(uvicorn.Server):
         await asyncio.sleep(_TICK)
         while time.monotonic() < until and any(_is_fresh(one) for one in self.server_state.connections):
             await asyncio.sleep(_TICK)
-        await super().shutdown(sockets)
+        watch = asyncio.create_task(self._leave_stuck_clients())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            watch.cancel()
+
+    async def _leave_stuck_clients(self) -> None:
+        """Break off with clients that take nothing of their answer for as long as one may send nothing."""
+        since: dict[Any, tuple[int, float]] = {}
+        while True:
+            now = time.monotonic()
+            for connection in list(self.server_state.connections):
+                left = connection.transport.get_write_buffer_size()
+                before, start = since.get(connection, (left, now))
+                since[connection] = (left, start if left == before else now)
+                if left and left == before and now - start > self._service.limits.idle:
+                    connection.transport.abort()
+            await asyncio.sleep(_TICK)
 
 
 def _is_fresh(connection: Any) -> bool:

@@ -122,12 +122,13 @@ def _parsed(line: bytes | None, number: int) -> tuple[dict[str, Any], str | None
         return about, None, "The line is not JSON: write one string or object on every line."
     if isinstance(value, str):
         return about, value, ""
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        return about, None, 'The line must be a string or an object with a string as "text".'
-    identity = value.get("id")
+    identity = value.get("id") if isinstance(value, dict) else None
     if identity is not None and (not isinstance(identity, str | int) or isinstance(identity, bool)):
         return about, None, "The id must be a string or a whole number."
-    return about | ({} if identity is None else {"id": identity}), value["text"], ""
+    about |= {} if identity is None else {"id": identity}
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        return about, None, 'The line must be a string or an object with a string as "text".'
+    return about, value["text"], ""
 
 
 async def _lines(body: AsyncIterator[bytes], longest: int) -> AsyncIterator[tuple[int, bytes | None]]:
