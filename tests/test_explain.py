@@ -15,6 +15,7 @@ from strategies import noun_tables
 
 from cohegraph import CoherenceModel, Settings, SystemModel
 from cohegraph.errors import CohegraphError
+from cohegraph.explain import render
 from cohegraph.explain.changed_texts import moved, without
 from cohegraph.explain.compare import compare
 from cohegraph.explain.explain import MOST_PLACES, explain, look_at, parsed
@@ -317,13 +318,20 @@ def test_the_command(tmp_path, run):
     assert "loose" in out
     assert "sum (logit)" in out
     assert "Against the earlier version: the level" in out
+    code, out, err = run("explain", file, "--what-if", 0, "--against", earlier, "--html", page)
+    assert page.read_text().count('<article class="explanation">') == 2
+    assert "What changed" in page.read_text()
     code, out, _ = run("explain", "--json", "--what-if", 0, stdin=CATS.encode())
     assert json.loads(out)["document"] == "standard input"
     for arguments, message in (
         ([tmp_path / "none.txt"], "There is no file"),
         ([tmp_path], "is a folder"),
         ([file, "--model", tmp_path], "is not a model"),
-        ([file, "--html", tmp_path / "no" / "page.html"], "No such file"),
+        ([file, "--html", tmp_path / "no" / "page.html"], "choose a folder that is there."),
+        ([file, "--html", tmp_path], "is a folder: name a file to write to."),
+        ([file, "--html", file], "is named twice: write to another file."),
+        ([file, "--html", picture, "--svg", picture], "is named twice"),
+        ([file, "--html", earlier, "--against", earlier], "is named twice"),
     ):
         code, out, err = run("explain", *arguments, "--what-if", 0)
         assert (code, message in err, err.count("\n")) == (2, True, 1), err
@@ -341,3 +349,23 @@ def test_what_scores_changed_texts_can_be_another(shipped):
     found = explain(shipped, CATS, what_if=[1], rescore=rescore)
     assert len(asked) == 5
     assert found.sentences[0].what_if.moved.places == 4
+
+
+def test_only_texts_are_explained(shipped):
+    for text in (5, None, b"A dog."):
+        with pytest.raises(CohegraphError, match="text"):
+            shipped.explain(text)
+    for what_if in (["a"], [1.5]):
+        with pytest.raises(CohegraphError, match="what_if takes a number"):
+            shipped.explain(CATS, what_if=what_if)
+
+
+def test_bars_add_up_to_all_that_speaks_for_and_against_a_level(shipped, starter):
+    found = shipped.explain(starter[0].text, what_if=0)
+    level, shares = str(found.verdict.level), found.shares
+    about = render._about(found)
+    shown = sum(bar.value for bars in about["sides"].values() for bar in bars)
+    assert shown == pytest.approx(shares.logits[level] - np.mean(list(shares.logits.values())), abs=0.02)
+    assert any("more pattern" in bar.words for bars in about["sides"].values() for bar in bars)
+    assert found.note
+    assert found.note in report(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -321,6 +322,32 @@ def test_several_dropped_files_become_a_table_and_each_can_be_opened(page):
     rows.nth(0).get_by_role("button").click()
     expect(page.locator("#text")).to_have_value(TEXT)
     expect(page.locator(".verdict")).to_contain_text("6 sentences")
+    expect(page.locator("#file-rows tr.open")).to_contain_text("a.txt")
+
+
+def test_the_table_of_files_can_be_saved(page, tmp_path):
+    drop(page, [('=1+1 "quoted".txt', TEXT.encode()), ("image.png", b"\x89PNG\r\n\x1a\n\x00")])
+    expect(page.locator("#status")).to_have_text("1 of 2 files read.")
+    with page.expect_download() as download:
+        page.locator("#save-files").click()
+    download.value.save_as(tmp_path / "table.csv")
+    with (tmp_path / "table.csv").open(encoding="utf-8-sig", newline="") as stream:
+        first, second = csv.DictReader(stream)
+    assert first["file"] == '\'=1+1 "quoted".txt'  # what a spreadsheet would take for a formula is a text
+    assert first["level"] in ("low", "medium", "high")
+    assert sum(float(first[f"probability of {level}"]) for level in ("low", "medium", "high")) == pytest.approx(
+        1, abs=1e-3
+    )
+    assert second["mind this"].startswith("image.png is not plain text")
+
+
+def test_a_comparison_can_be_saved(page, tmp_path):
+    compared(page)
+    data = json.loads(saved(page, "json", tmp_path).read_text("utf-8"))
+    assert set(data) == {"before", "after", "comparison"}
+    page.goto(saved(page, "html", tmp_path).as_uri())
+    expect(page.locator(".comparison")).to_contain_text("What changed")
+    expect(page.locator(".version-name")).to_have_text(["Earlier version", "Your text"])
 
 
 def test_files_can_be_opened_with_the_button(page, tmp_path):
@@ -505,7 +532,7 @@ def test_marks_in_a_text_are_shown_and_never_run(page, tmp_path):
     expect(page.locator("#results :is(script, img)")).to_have_count(0)
     file = saved(page, "html", tmp_path)
     page.goto(file.as_uri())
-    expect(page.locator(".text")).to_contain_text("<script>alert('text')</script>")
+    expect(page.locator(".text").last).to_contain_text("<script>alert('text')</script>")
     expect(page.locator("script")).to_have_count(1)
     expect(page.locator("img")).to_have_count(0)
 

@@ -31,6 +31,7 @@ from cohegraph.features import Features, Featurizer, LinkedDocument
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.sentence_graph import build_sentence_graph, similarities
 from cohegraph.model.assessment import Assessment
+from cohegraph.model.checks import checked_texts
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.model.estimator import CoherenceEstimator
 from cohegraph.text.document import Document
@@ -63,6 +64,7 @@ def explain(
         neighbours: How many training documents are shown.
         rescore: What scores changed texts; by default the model itself.
     """
+    checked_texts([text])
     seen = look_at(model, parsed(model, text), neighbours=neighbours)
     wanted = seen.chosen(what_if)
     changes = [change for sentence in wanted for change in seen.changes(sentence)]
@@ -91,6 +93,8 @@ class Seen:
     def chosen(self, what_if: Collection[int] | int) -> list[int]:
         """The sentences to try changes with, counted from 0."""
         count = len(self.document.sentences)
+        if not isinstance(what_if, int) and not all(isinstance(number, int) for number in what_if):
+            raise CohegraphError("what_if takes a number of sentences, or a list of their numbers.")
         if isinstance(what_if, int):
             return sorted(number - 1 for number in self.explanation.loosest[: max(what_if, 0)])
         for number in what_if:
@@ -171,6 +175,7 @@ def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -
     views = _sentences(linked, window)
     explanation = Explanation(
         model=model.name_,
+        note=model.note_,
         verdict=verdict_of(assessment, model.ordered_),
         sureness=assessment.sureness,
         levels=list(model.levels_),

@@ -113,6 +113,7 @@ class Explanation(_Value):
     """A verdict and all that is behind it."""
 
     model: str
+    note: str = Field(description="What whoever made the model says of it.")
     verdict: Verdict
     sureness: Sureness | None
     levels: list[Level] = Field(description="From the lowest to the highest.")

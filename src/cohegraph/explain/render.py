@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from cohegraph.explain.compare import Comparison
-from cohegraph.explain.explanation import Explanation, Link, SentenceView, Share, Verdict
+from cohegraph.explain.compare import compare
+from cohegraph.explain.explanation import Explanation, Link, SentenceView, Verdict
 from cohegraph.graph.catalogue import Pattern
 from cohegraph.plots.arcs import STYLE as ARCS_STYLE
 from cohegraph.plots.arcs import draw_arcs
@@ -31,12 +31,12 @@ _MOST_ROWS = 60
 _NO_CHANGE = 0.5
 
 
-def report(explanation: Explanation, title: str = "") -> str:
-    """A whole page in one file, which needs nothing but itself."""
+def report(explanation: Explanation, title: str = "", *, earlier: Explanation | None = None) -> str:
+    """A whole page in one file, which needs nothing but itself; with what changed from an earlier version."""
     return _rendered(
         "report.html.jinja",
         title=title or "How well does this text hang together?",
-        about=_about(explanation),
+        content=Markup(fragment(explanation) if earlier is None else comparison_fragment(earlier, explanation)),
         style=Markup(style()),
         script=Markup(part("view.js")),
     )
@@ -47,10 +47,16 @@ def fragment(explanation: Explanation) -> str:
     return _rendered("fragment.html.jinja", about=_about(explanation))
 
 
-def comparison_fragment(found: Comparison, before: Explanation, after: Explanation) -> str:
-    """What changed between two versions, to stand inside the page."""
-    texts = {"before": before.sentences, "after": after.sentences}
-    return _rendered("comparison.html.jinja", found=found, texts=texts, change=_points(found.score_change))
+def comparison_fragment(before: Explanation, after: Explanation) -> str:
+    """What changed between two versions, and both of them side by side, to stand inside the page."""
+    found = compare(before, after)
+    return _rendered(
+        "comparison.html.jinja",
+        found=found,
+        texts={"before": before.sentences, "after": after.sentences},
+        change=_points(found.score_change),
+        versions={"Earlier version": _about(before), "Your text": _about(after)},
+    )
 
 
 def style() -> str:
@@ -82,12 +88,12 @@ def _rendered(template: str, **values: Any) -> str:
 
 @dataclass(frozen=True)
 class _Bar:
-    """A pattern, or the text itself, and how much it speaks for the level: ``width`` in percent of the longest bar."""
+    """A pattern, the text itself or all the rest, and how much it speaks for the level."""
 
     picture: Markup
     words: str
     value: float
-    width: float
+    is_pattern: bool = True
 
 
 def _about(explanation: Explanation) -> dict[str, Any]:
@@ -97,8 +103,11 @@ def _about(explanation: Explanation) -> dict[str, Any]:
         links_of[link.source].append(link)
         links_of[link.target].append(link)
     bars = _bars(explanation)
+    speaks_for = _strongest([bar for bar in bars if bar.value > 0])
+    speaks_against = _strongest([bar for bar in bars if bar.value < 0])
     return {
         "model": explanation.model,
+        "note": explanation.note,
         "level": verdict.level,
         "score": None if verdict.score is None else round(verdict.score),
         "sureness": explanation.sureness,
@@ -111,8 +120,8 @@ def _about(explanation: Explanation) -> dict[str, Any]:
         "picture": Markup(draw_arcs(explanation, inside=True)),
         "pieces": list(_pieces(explanation)),
         "sentences": [_sentence(one, links_of[one.number], verdict) for one in explanation.sentences],
-        "speaks_for": [bar for bar in bars if bar.value >= _NO_SHARE][:_MOST_PATTERNS],
-        "speaks_against": [bar for bar in bars if bar.value <= -_NO_SHARE][:_MOST_PATTERNS],
+        "sides": {"Speaks for it": speaks_for, "Speaks against it": speaks_against},
+        "longest_bar": max((abs(bar.value) for bar in (*speaks_for, *speaks_against)), default=1.0),
         "shares": explanation.shares,
         "share_rows": [] if explanation.shares is None else explanation.shares.patterns[:_MOST_ROWS],
         "more_rows": 0 if explanation.shares is None else max(0, len(explanation.shares.patterns) - _MOST_ROWS),
@@ -155,18 +164,26 @@ def _bars(explanation: Explanation) -> list[_Bar]:
     def beyond(logits: dict[str, float]) -> float:
         return logits[level] - sum(logits.values()) / len(logits)
 
-    values: list[tuple[float, Share | None]] = [(beyond(one.logits), one) for one in shares.patterns]
-    values = sorted([(beyond(shares.text), None), *values], key=lambda value: -abs(value[0]))
-    longest = abs(values[0][0]) or 1.0
-    bars = []
-    for value, share in values:
-        drawing, words = Markup(""), "the wording of the text"
-        if share is not None:
-            pattern = Pattern(share.pattern, share.k, tuple(share.edges), connected=False)
-            drawing = Markup(draw_pattern(pattern, inside=True))
-            words = f"{pattern_in_words(pattern)}, {_number(share.count, 'time')}"
-        bars.append(_Bar(drawing, words, value, 100 * abs(value) / longest))
-    return bars
+    bars = [_Bar(_glyph("Aa"), "the wording of the text", beyond(shares.text), is_pattern=False)]
+    for share in shares.patterns:
+        pattern = Pattern(share.pattern, share.k, tuple(share.edges), connected=False)
+        words = f"{pattern_in_words(pattern)}, {_number(share.count, 'time')}"
+        bars.append(_Bar(Markup(draw_pattern(pattern, inside=True)), words, beyond(share.logits)))
+    return sorted(bars, key=lambda bar: -abs(bar.value))
+
+
+def _strongest(bars: list[_Bar]) -> list[_Bar]:
+    """The strongest patterns of one side, the wording where it is on this side, and all other patterns in one bar."""
+    patterns = [bar for bar in bars if bar.is_pattern]
+    shown = [bar for bar in bars if not bar.is_pattern or bar in patterns[:_MOST_PATTERNS]]
+    rest = patterns[_MOST_PATTERNS:]
+    if rest:
+        shown.append(_Bar(_glyph("…"), f"{_number(len(rest), 'more pattern')}", sum(bar.value for bar in rest)))
+    return [bar for bar in shown if abs(bar.value) >= _NO_SHARE]
+
+
+def _glyph(letters: str) -> Markup:
+    return Markup('<span class="wording" aria-hidden="true">{}</span>').format(letters)
 
 
 def _pieces(explanation: Explanation) -> Any:

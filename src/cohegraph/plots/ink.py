@@ -36,7 +36,7 @@ def picture(width: float, height: float, content: str, *, style: str = "", attri
     rules = f"<style>{COLOURS}{style}</style>" if style else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" {attributes}>{rules}{content}</svg>'
+        f'height="{height:g}" style="--cg-width:{width:g}px" {attributes}>{rules}{content}</svg>'
     )
 
 

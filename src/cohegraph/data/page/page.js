@@ -45,11 +45,6 @@
     return holder.content;
   }
 
-  function nameVersion(view, name) {
-    view.querySelectorAll(":is(section, [role=region])[aria-label]").forEach((part) => { part.ariaLabel = `${name}: ${part.ariaLabel}`; });
-    view.prepend(Object.assign(document.createElement("p"), { className: "version-name", textContent: name }));
-  }
-
   function tryNoMore() { clearTimeout(staying); trying?.abort(); }
 
   async function look() {
@@ -79,7 +74,6 @@
       if (mine !== running) return;
       results.replaceChildren(fragmentOf(html));
       results.querySelectorAll(".explanation").forEach((one, place) => {
-        if (wanted.comparing) nameVersion(one, place ? "Your text" : "Earlier version");
         one.dataset.text = wanted.comparing && place === 0 ? wanted.before : wanted.text;
         attachView(one);
       });
@@ -131,12 +125,18 @@
     const format = event.target.dataset?.format;
     if (!format || !shown) return;
     complain("");
-    say("Writing …");
+    const both = shown.comparing && format !== "svg";
+    say(both || format === "svg" ? "Writing …" : "Writing, and trying what removing or moving the loosest sentences would change: a few seconds, more for a long text …");
+    const buttons = exportsBox.querySelectorAll("button");
+    buttons.forEach((button) => { button.disabled = true; });
     try {
-      const answer = await post(`/v1/explain?format=${format}`, { text: shown.text, what_if: 12 });
+      const answer = both
+        ? await post(`/v1/compare?format=${format}`, { before: shown.before, after: shown.text })
+        : await post(`/v1/explain?format=${format}`, { text: shown.text, what_if: 12 });
       download(await answer.text(), answer.headers.get("Content-Type"), `coherence.${format}`);
       say("Saved.");
     } catch (error) { say(""); complain(error.message); }
+    buttons.forEach((button) => { button.disabled = false; });
   });
 
   async function read(file) {
@@ -147,7 +147,14 @@
       return { name: file.name, wrong: `${file.name} ${why}.` };
     }
   }
-  let taken = 0;
+  let taken = 0, listed = [];
+  // A spreadsheet would take a cell that begins with one of these for a formula.
+  function cell(value) { return `"${String(value).replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`; }
+  $("save-files").addEventListener("click", () => {
+    const names = [...new Set(listed.flatMap(Object.keys))];
+    const lines = [names, ...listed.map((entry) => names.map((name) => entry[name] ?? ""))];
+    download(`\ufeff${lines.map((line) => line.map(cell).join(",")).join("\r\n")}\r\n`, "text/csv", "coherence.csv");
+  });
   async function take(files) {
     const found = await Promise.all([...files].map(read));
     if (!found.length) return;
@@ -164,19 +171,27 @@
     rows.replaceChildren();
     say(`Reading ${found.length} files …`);
     let done = 0;
+    listed = [];
     for (const one of found) {
       if (mine !== taken) return; // others were dropped meanwhile
       const row = rows.insertRow();
       const button = Object.assign(document.createElement("button"), { type: "button", className: "as-link", textContent: one.name });
-      button.addEventListener("click", () => put(one.text));
+      button.addEventListener("click", () => {
+        [...rows.rows].forEach((other) => { other.classList.toggle("open", other === row); other.ariaCurrent = other === row ? "true" : null; });
+        put(one.text);
+      });
       row.insertCell().append(one.wrong ? one.name : button);
       const cells = [row.insertCell(), row.insertCell(), row.insertCell()];
+      const entry = { file: one.name, level: "", sure: "", "mind this": one.wrong || "" };
+      listed.push(entry);
       if (one.wrong) { cells[2].textContent = one.wrong; continue; }
       try {
         const verdict = (await (await post("/v1/assess", { text: one.text })).json()).results[0];
-        [verdict.level ?? "none", verdict.sureness ?? "", verdict.notices.join(" ")].forEach((words, i) => { cells[i].textContent = words; });
+        Object.assign(entry, { level: verdict.level ?? "none", sure: verdict.sureness ?? "", "mind this": verdict.notices.join(" ") });
+        Object.entries(verdict.probabilities).forEach(([level, probability]) => { entry[`probability of ${level}`] = probability.toFixed(4); });
         done += 1;
-      } catch (error) { cells[2].textContent = error.message; }
+      } catch (error) { entry["mind this"] = error.message; }
+      ["level", "sure", "mind this"].forEach((name, i) => { cells[i].textContent = entry[name]; });
     }
     if (mine === taken) say(`${done} of ${found.length} files read.`);
   }

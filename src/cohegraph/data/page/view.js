@@ -38,7 +38,10 @@ function attachView(root) {
   function hold(number, from) {
     held = number;
     show(number);
-    if (number !== null) reveal((from === dots ? spans : dots).get(number));
+    if (number !== null) {
+      reveal((from === dots ? spans : dots).get(number));
+      panel.scrollIntoView({ block: "nearest" });
+    }
     root.dispatchEvent(new CustomEvent("sentence-chosen", { detail: number && Number(number), bubbles: true }));
   }
   [dots, spans].forEach((group) => group.forEach((element, number) => {
