@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -118,7 +119,39 @@ def test_control_characters_in_names_do_nothing(run, shipped, tmp_path):
 def test_an_unknown_option_is_a_usage_error(run):
     code, _, err = run("assess", "--colour")
     assert code == 2
-    assert "Traceback" not in err
+    assert err.startswith("cohegraph: No such option: --colour")
+    assert err.endswith("; cohegraph assess --help tells what it takes.\n")
+    assert err.count("\n") == 1
+
+
+def test_levels_are_no_markup(run, shipped, tmp_path, starter):
+    file = tmp_path / "c.jsonl"
+    names = {"low": "[/b]", "medium": "[red]x", "high": "\x1b[31m"}
+    rows = ({"text": one.text, "label": names[one.level]} for one in starter[:9])
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("train", file, "--out", tmp_path / "model", "--folds", 0, *FAST)[0] == 0
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT)
+    for command in (["assess", text], ["explain", text, "--what-if", 0]):
+        code, out, err = run(*command, "--model", tmp_path / "model")
+        assert code == 0, err
+        assert "[/b]" in out
+        assert "\x1b[31m" not in out
+
+
+@pytest.mark.parametrize("command", ["assess", "explain"])
+def test_streams_of_any_kind(shipped, tmp_path, command):
+    """Standard streams may be closed, or may not have the letters of a text."""
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT.replace("keeper", "kéeper 養蜂"), "utf-8")
+    program = Path(sys.executable).with_name("cohegraph")
+    plain = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([program, command, text, "--json", "--threads", "1"], capture_output=True, env=plain)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["document"].endswith("text.txt")
+    assert done.stdout.isascii()
+    closed = subprocess.run(f"'{program}' {command} <&- >&-", shell=True, capture_output=True, text=True)
+    assert (closed.returncode, closed.stderr.count("\n")) == (2, 1), closed.stderr
 
 
 def test_levels_in_no_known_order_are_said_to_be_so(run, shipped, tmp_path, starter):

@@ -35,16 +35,19 @@ def server():
         process.communicate(timeout=30)
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(5))
 def test_examples_with_curl(server, tmp_path, number):
     examples = blocks("sh")
-    assert len(examples) == 4
+    assert len(examples) == 5
     command = examples[number].replace(WRITTEN, server)
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     if "-o picture.svg" in command:
         ElementTree.parse(tmp_path / "picture.svg")
         return
     answers = [json.loads(line) for line in done.stdout.splitlines()]
+    if "/v1/compare" in command:
+        assert answers[0]["comparison"]["level_after"] in ("low", "medium", "high")
+        return
     results = answers if "stream" in command else answers[0]["results"]
     assert len(results) == (1 if '"text":' in command and "stream" not in command else 2)
     assert all(one["level"] in ("low", "medium", "high") for one in results)

@@ -279,9 +279,9 @@ def test_what_cannot_be_trained_is_said():
     for name, hyper_parameters, message in (
         ("gcn", None, "trained as a CoherenceModel"),
         ("gnc", None, "no system 'gnc'"),
-        ("encoder", {"strength": "much"}, "strength='much' is not valid: Input should be a valid number"),
+        ("encoder", {"strength": "much"}, "strength='much' is not valid: it must be a number"),
         ("encoder", {"strength": float("nan")}, "strength=nan is not valid"),
-        ("encoder", {"strength": -1.0}, r"strength=-1\.0 is not valid: Input should be greater"),
+        ("encoder", {"strength": -1.0}, r"strength=-1\.0 is not valid: it must be 1e-09 or more"),
         ("majority", {"strength": 1}, "no hyper-parameter 'strength'"),
         ("entity-graph", {"projection": "flat"}, "projection='flat' is not valid"),
         ("moon-2019", {"heads": 3}, "heads=3 is not valid: it must divide hidden"),

@@ -33,7 +33,10 @@ def cache_folder() -> Path:
 
 def write_atomically(file: Path, content: str | bytes) -> None:
     """Write a file such that readers see the old one or the new one, never half of it."""
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)

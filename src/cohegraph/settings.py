@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, in_words
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -188,4 +188,4 @@ def _no_such_setting(name: str) -> str:
 def _sentence(error: ValidationError) -> str:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"]) or "settings"
-    return f"The setting {name} is not valid: {first['msg']} (given: {reprlib.repr(first['input'])})."
+    return f"The setting {name} is not valid: {in_words(first)} (given: {reprlib.repr(first['input'])})."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -29,8 +30,9 @@ def _run() -> int:
     from cohegraph.cli.output import complain
     from cohegraph.errors import CohegraphError
 
+    _mend_streams()
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, prog_name="cohegraph")
         sys.stdout.flush()
     except CohegraphError as error:
         complain(str(error))
@@ -44,8 +46,24 @@ def _run() -> int:
         return BAD_INPUT
     except Exception as error:
         # A usage error: of Click, or of the copy of Click inside newer versions of Typer.
-        if not hasattr(error, "show") or not hasattr(error, "exit_code"):
+        if not hasattr(error, "format_message") or not hasattr(error, "exit_code"):
             raise
-        error.show()
+        context = getattr(error, "ctx", None)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message(), file=sys.stderr)
+        else:
+            command = context.command_path if context is not None else "cohegraph"
+            sentence = " ".join(error.format_message().split()).rstrip(".")
+            complain(f"{sentence}; {command} --help tells what it takes.")
         return int(error.exit_code)
     return int(code or 0)
+
+
+def _mend_streams() -> None:
+    """Make all three streams usable: a caller may have closed them, or want an encoding that lacks most letters."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: PTH123, SIM115 (they stay open as long as the process lives)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

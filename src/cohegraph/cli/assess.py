@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from cohegraph.cli.options import (
     VectorsPlace,
     set_threads,
 )
-from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain
+from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain, print_json
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.corpora.tables import decoded, is_table, read_plain_text, read_texts
 from cohegraph.errors import CohegraphError
@@ -73,7 +72,7 @@ def assess(
         waiting = iter(results)
         for entry in entries:
             about: dict[str, Any] = {"error": entry.problem} if entry.problem else next(waiting).to_dict()
-            print(json.dumps({"document": entry.name, "model": loaded.name_, **about}, ensure_ascii=False))
+            print_json({"document": entry.name, "model": loaded.name_, **about})
     else:
         _print_table(loaded, readable, results)
     sys.stdout.flush()
@@ -86,7 +85,7 @@ def _give_up(entries: list[_Entry], as_json: bool = False) -> NoReturn:
     problems = [entry for entry in entries if entry.problem]
     for entry in problems:
         if as_json:
-            print(json.dumps({"document": entry.name, "error": entry.problem}, ensure_ascii=False))
+            print_json({"document": entry.name, "error": entry.problem})
         complain(entry.problem)
     raise typer.Exit(BAD_INPUT)
 

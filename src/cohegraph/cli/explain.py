@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from cohegraph.cli.options import Device, EncoderPlace, ModelFolder, ParserPlace, Threads, VectorsPlace, set_threads
-from cohegraph.cli.output import console, plain, say
+from cohegraph.cli.output import console, plain, print_json, say
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.corpora.tables import decoded, read_plain_text
 from cohegraph.errors import CohegraphError
@@ -47,6 +47,7 @@ def explain(
     """
     file = file or _default_input()
     text = _text(file)
+    _check_targets([one for one in (html, svg) if one is not None], [file, *([] if against is None else [against])])
     before = None if against is None else _text(str(against))
     from cohegraph.explain.compare import compare
     from cohegraph.explain.explain import explain as why
@@ -57,19 +58,31 @@ def explain(
     set_threads(threads)
     loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
     found = why(loaded, text, what_if=what_if, rescore=lambda texts: loaded.assess(texts, show_progress=True))
-    comparison = None if before is None else compare(loaded.explain(before, what_if=0), found)
+    earlier = None if before is None else loaded.explain(before, what_if=0)
+    comparison = None if earlier is None else compare(earlier, found)
     name = "standard input" if file == "-" else Path(file).name
     if html is not None:
-        _write(html, report(found, name))
+        _write(html, report(found, name, earlier=earlier))
     if svg is not None:
         _write(svg, draw_arcs(found))
     if as_json:
         beside = {} if comparison is None else {"comparison": comparison.model_dump(mode="json")}
-        print(json.dumps({"document": name, **found.to_dict(), **beside}, ensure_ascii=False))
+        print_json({"document": name, **found.to_dict(), **beside})
     elif html is None and svg is None:
         _print(found, name)
         if comparison is not None:
             _print_lines(comparison.in_sentences())
+
+
+def _check_targets(targets: list[Path], sources: list[Path | str]) -> None:
+    """Raise before any work is done where a file cannot be written, or would take the place of another."""
+    for number, target in enumerate(targets):
+        if any(target.resolve() == Path(other).resolve() for other in (*sources, *targets[:number])):
+            raise CohegraphError(f"{target} is named twice: write to another file.")
+        if target.is_dir():
+            raise CohegraphError(f"{target} is a folder: name a file to write to.")
+        if not os.access(target.parent, os.W_OK):
+            raise CohegraphError(f"Nothing can be written to {target.parent}: choose a folder that is there.")
 
 
 def _write(place: Path, content: str) -> None:
@@ -97,6 +110,8 @@ def _print(found: Explanation, name: str) -> None:
     console().print(*plain(f"{name}: {verdict.level} ({found.sureness}).{score} {shares}."), style="bold")
     for notice in found.notices:
         console().print(*plain(notice), style="yellow")
+    if found.note:
+        console().print(*plain(f"Model: {found.model}. {found.note}"), style="dim")
     console().print(_sentences(found))
     if found.shares is not None and verdict.level is not None:
         console().print(_patterns(found))
@@ -116,7 +131,7 @@ def _sentences(found: Explanation) -> Table:
     table.add_column("", justify="right")
     table.add_column("sentence", overflow="fold")
     table.add_column("linked with")
-    for name in ("without it", "moved") if scored else ():
+    for name in ("score without it", "score if moved") if scored else ():
         table.add_column(name, justify="right")
     linked: dict[int, list[int]] = {one.number: [] for one in found.sentences}
     for link in found.links:
@@ -142,7 +157,7 @@ def _changes(found: Explanation, number: int) -> tuple[str, str]:
     if tried is not None and tried.removed is not None and tried.removed.score is not None:
         removed = f"{tried.removed.score - score:+.1f}"
     if tried is not None and tried.moved is not None and tried.moved.verdict.score is not None:
-        moved = f"{tried.moved.verdict.score - score:+.1f} as {tried.moved.to}"
+        moved = f"{tried.moved.verdict.score - score:+.1f} as no. {tried.moved.to}"
     return removed, moved
 
 
@@ -155,7 +170,7 @@ def _patterns(found: Explanation) -> Table:
     if shares is None:
         return table
     for level in shares.logits:
-        table.add_column(level, justify="right")
+        table.add_column(*plain(level), justify="right")
     rest = shares.patterns[_MOST_PATTERNS:]
     rows = [("the wording of the text", "", shares.text)]
     rows += [(f"pattern {one.pattern}", str(one.count), one.logits) for one in shares.patterns[:_MOST_PATTERNS]]

@@ -10,7 +10,8 @@ import typer
 
 Device = Annotated[str, typer.Option(help="Where the encoder runs: auto, cpu, cuda or mps.")]
 Threads = Annotated[
-    int | None, typer.Option(min=1, max=1024, help="Processor threads to use; by default all cores, up to 8.")
+    int | None,
+    typer.Option(min=1, max=1024, help="Processor threads to use; by default OMP_NUM_THREADS, or all cores up to 8."),
 ]
 ModelFolder = Annotated[
     Path | None, typer.Option(help="A model's folder; by default the small model that comes with cohegraph.")
@@ -29,5 +30,6 @@ def set_threads(threads: int | None) -> None:
     from threadpoolctl import threadpool_limits
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(threads or min(cores, _MOST_THREADS))
+    if threads is not None or "OMP_NUM_THREADS" not in os.environ:  # which torch has obeyed already
+        torch.set_num_threads(threads or min(cores, _MOST_THREADS))
     threadpool_limits(1, user_api="blas")

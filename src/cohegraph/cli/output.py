@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +43,16 @@ def plain(*cells: Any) -> list[Text]:
     return [Text("".join(c if c.isprintable() else "\ufffd" for c in str(cell))) for cell in cells]
 
 
+def print_json(value: Any) -> None:
+    """One JSON value on a line of standard output, in letters that its encoding has."""
+    print(json.dumps(value, ensure_ascii=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8"))
+
+
 def results_table(results: Results) -> Table:
     """A table of an experiment, in a terminal."""
     table = Table(box=None, header_style="bold", pad_edge=False, title=results.title, title_justify="left")
     for number, name in enumerate(results.columns):
-        table.add_column(name, justify="left" if number == 0 else "right", overflow="fold")
+        table.add_column(*plain(name), justify="left" if number == 0 else "right", overflow="fold")
     for row in results.texts():
         table.add_row(*plain(*row))
     return table
@@ -59,7 +66,7 @@ def assessment_table(levels: Iterable[Any], *, with_gold: bool = False) -> Table
         table.add_column("made as")
     table.add_column("level")
     for level in levels:
-        table.add_column(str(level), justify="right")
+        table.add_column(*plain(level), justify="right")
     table.add_column("sentences", justify="right")
     table.add_column("links", justify="right")
     return table

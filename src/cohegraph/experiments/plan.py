@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from cohegraph.corpora.corpus import Corpus
 from cohegraph.corpora.registry import read_corpus
 from cohegraph.corpora.tables import decoded
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, in_words
 from cohegraph.presets import preset
 from cohegraph.settings import Settings
 from cohegraph.systems.registry import USUAL, system_named
@@ -246,7 +246,7 @@ def _validated(values: dict[str, Any]) -> Experiment:
         elif first["type"] == "missing" and isinstance(first["loc"][-1], int):
             what = "the list is too short"
         else:
-            what = _IN_WORDS.get(first["type"], first["msg"].removeprefix("Value error, "))
+            what = _IN_WORDS.get(first["type"]) or in_words(first)
         raise CohegraphError(f"The experiment is not valid{f' ({place})' if place else ''}: {what}.") from None
 
 

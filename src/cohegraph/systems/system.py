@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, in_words
 from cohegraph.features import Features, Material
 from cohegraph.settings import Settings
 
@@ -165,14 +165,14 @@ def _checked(kind: type[System], name: str, value: Any) -> Any:
         adapter: TypeAdapter[Any] = TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
         return adapter.validate_python(value)
     except ValidationError as error:
-        raise CohegraphError(f"{name}={value!r} is not valid: {error.errors()[0]['msg']}.") from None
+        raise CohegraphError(f"{name}={value!r} is not valid: {in_words(error.errors()[0])}.") from None
 
 
 def _changed_group(group: BaseModel, name: str, value: Any, full_name: str) -> BaseModel:
     try:
         return type(group).model_validate(group.model_dump() | {name: value})
     except ValidationError as error:
-        raise CohegraphError(f"{full_name}={value!r} is not valid: {error.errors()[0]['msg']}.") from None
+        raise CohegraphError(f"{full_name}={value!r} is not valid: {in_words(error.errors()[0])}.") from None
 
 
 class StorableSystem(System):
