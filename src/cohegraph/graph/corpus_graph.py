@@ -31,6 +31,7 @@ TooShort = Literal["isolated", "pattern"]
 FloatArray = npt.NDArray[np.float64]
 
 _RELEASED_UNSEEN_FREQUENCY = 1e-6
+_DOCUMENTS_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,12 @@ def _with_too_short(counts: sparse.csr_array, too_short: TooShort) -> sparse.csr
 
 def _pmi(counts: sparse.csr_array, frequency: npt.NDArray[np.int64]) -> sparse.csr_array:
     """Equations 2 and 3, negative values cut to 0."""
-    present = (counts > 0).astype(np.float64)
-    together = (present.T @ present).tocoo()
+    together = sparse.csr_array((counts.shape[1],) * 2)
+    # In pieces: all at once would hold a transposed copy of the counts of every document.
+    for start in range(0, counts.shape[0], _DOCUMENTS_AT_ONCE):
+        present = (counts[start : start + _DOCUMENTS_AT_ONCE] > 0).astype(np.float64)
+        together = together + present.T @ present
+    together = together.tocoo()
     row, column = together.coords
     value = np.log(together.data * counts.shape[0] / (frequency[row].astype(np.float64) * frequency[column]))
     kept = (row != column) & (value > 0)

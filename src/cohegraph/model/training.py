@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -50,17 +52,59 @@ class Training(Generic[Trained]):
     epochs: tuple[Epoch, ...]
 
 
+@dataclass(frozen=True)
+class Loss:
+    """Equation 7: the mean cross-entropy over documents, weighted by class if ``weights`` are given.
+
+    Of some of the documents it gives their part of that mean, so that the parts of all add up to it.
+    """
+
+    targets: torch.Tensor
+    weights: torch.Tensor | None
+
+    @classmethod
+    def of(cls, classes: Classes, number_of_classes: int, settings: TrainingSettings, dtype: torch.dtype) -> Loss:
+        """The loss on documents of these classes."""
+        targets = torch.from_numpy(np.asarray(classes, dtype=np.int64))
+        if settings.class_weights == "none":
+            return cls(targets, None)
+        counts = torch.bincount(targets, minlength=number_of_classes).to(dtype)
+        return cls(targets, len(targets) / (number_of_classes * counts.clamp(min=1)))
+
+    def __call__(self, logits: torch.Tensor, rows: slice | None = None) -> torch.Tensor:
+        """The loss of all documents or, as a part of the mean over all, of the documents in some rows."""
+        if rows is None:
+            return cross_entropy(logits, self.targets, weight=self.weights)
+        part = cross_entropy(logits, self.targets[rows], weight=self.weights, reduction="sum")
+        return part / (len(self.targets) if self.weights is None else self.weights[self.targets].sum())
+
+
 class Trainable(Protocol[Trained_co]):
     """A network on its training documents."""
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         """What is learnt."""
 
-    def logits(self, settings: TrainingSettings, generator: torch.Generator) -> torch.Tensor:
-        """Logits of the training documents, with dropout drawn from the generator."""
+    def backward(self, loss: Loss, settings: TrainingSettings, generator: torch.Generator) -> float:
+        """Add the gradients of the loss to those of the parameters, with dropout drawn from the generator; the loss."""
 
     def trained(self) -> Trained_co:
         """The network as it is now, as a value that later steps do not change."""
+
+
+class InMemory(ABC):
+    """A network that looks at all its training documents at once."""
+
+    @abstractmethod
+    def logits(self, settings: TrainingSettings, generator: torch.Generator) -> torch.Tensor:
+        """Logits of the training documents, with dropout drawn from the generator."""
+
+    def backward(self, loss: Loss, settings: TrainingSettings, generator: torch.Generator) -> float:
+        """See `Trainable`."""
+        found = loss(self.logits(settings, generator))
+        if torch.isfinite(found):
+            found.backward()
+        return found.item()
 
 
 @dataclass(frozen=True)
@@ -87,27 +131,26 @@ def optimise(
     equals the one with the lowest loss; with ``choose_by="loss"`` the one with the lowest loss. Without, the last
     epoch is. ``on_epoch`` is called after every epoch with its number and the network as it is then.
     """
-    targets = torch.from_numpy(np.asarray(classes, dtype=np.int64))
-    optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    parameters = list(network.parameters())
+    loss = Loss.of(classes, number_of_classes, settings, parameters[0].dtype)
+    optimizer = torch.optim.Adam(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
     epochs: list[Epoch] = []
     best: tuple[float, float] | None = None
     chosen, chosen_epoch = None, 0
     for number in range(1, settings.epochs + 1):
         optimizer.zero_grad()
-        logits = network.logits(settings, generator)
-        loss = cross_entropy(logits, targets, weight=_class_weights(targets, number_of_classes, settings, logits.dtype))
-        if not torch.isfinite(loss):
+        value = network.backward(loss, settings, generator)
+        if not math.isfinite(value):
             raise CohegraphError(f"Training diverged in epoch {number}: choose a lower training.learning_rate.")
-        loss.backward()
         if settings.clip is not None:
-            torch.nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
+            torch.nn.utils.clip_grad_norm_(parameters, settings.clip)
         optimizer.step()
         now = network.trained() if dev is not None or on_epoch is not None else None
         if dev is None:
-            epochs.append(Epoch(loss.item()))
+            epochs.append(Epoch(value))
         elif now is not None:
             accuracy, dev_loss = quality(dev.logits(now), dev.classes)
-            epochs.append(Epoch(loss.item(), accuracy, dev_loss))
+            epochs.append(Epoch(value, accuracy, dev_loss))
             figure = (accuracy, -dev_loss) if settings.choose_by == "accuracy" else (-dev_loss, accuracy)
             if best is None or figure > best:
                 best, chosen, chosen_epoch = figure, now, number
@@ -120,7 +163,7 @@ def optimise(
     return Training(chosen, chosen_epoch, tuple(epochs))
 
 
-class _GCNOnGraph:
+class _GCNOnGraph(InMemory):
     """A GCN with the graph that it is trained on."""
 
     def __init__(self, gcn: GCN, vectors: torch.Tensor, graph: TrainingGraph) -> None:
@@ -173,12 +216,3 @@ def quality(logits: Floats, classes: Classes) -> tuple[float, float]:
     """Accuracy and mean cross-entropy of logits."""
     accuracy = float((logits.argmax(axis=1) == classes).mean())
     return accuracy, cross_entropy(torch.from_numpy(logits), torch.from_numpy(classes)).item()
-
-
-def _class_weights(
-    targets: torch.Tensor, classes: int, settings: TrainingSettings, dtype: torch.dtype
-) -> torch.Tensor | None:
-    if settings.class_weights == "none":
-        return None
-    counts = torch.bincount(targets, minlength=classes).to(dtype)
-    return len(targets) / (classes * counts.clamp(min=1))

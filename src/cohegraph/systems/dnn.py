@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from cohegraph.features import Features
 from cohegraph.model.gcn import dropped, initial_weights
-from cohegraph.model.training import Dev, optimise
+from cohegraph.model.training import Dev, InMemory, optimise
 from cohegraph.settings import Settings, TrainingSettings
 from cohegraph.systems.system import (
     ONE_VECTOR,
@@ -46,7 +46,7 @@ class _TwoLayers:
         return hidden @ self.w1
 
 
-class _Network(nn.Module):
+class _Network(InMemory, nn.Module):
     def __init__(self, inputs: Tensor, settings: TrainingSettings, levels: int, generator: torch.Generator) -> None:
         super().__init__()
         self._inputs = inputs

@@ -1,0 +1,121 @@
+"""Training in chunks, and by several processes, is the training in memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from test_gcn import CLASSES, learnable
+
+from cohegraph.errors import CohegraphError
+from cohegraph.graph.corpus_graph import build_corpus_graph
+from cohegraph.model.training import Labelled, train
+from cohegraph.scale.team import run_together
+from cohegraph.scale.training import train_in_chunks
+from cohegraph.settings import TrainingSettings
+
+EPOCHS = 20
+
+
+def both(chunk, documents=120, dtype=torch.float32, edges=True, dev=False, **changes):
+    """The outcome in memory, and the outcome in chunks."""
+    counts, vectors, classes = learnable(documents=documents)
+    graph = build_corpus_graph(counts, weighting="tfidf" if edges else "none")
+    options = TrainingSettings(**({"hidden": 16, "epochs": EPOCHS, "dropout": 0.5} | changes))
+    held_out = Labelled(graph.weights, vectors, classes) if dev else None
+    arguments = (graph, vectors.astype(np.float32), classes, CLASSES, options)
+    whole = train(*arguments, dev=held_out, dtype=dtype)
+    return whole, train_in_chunks(*arguments, chunk=chunk, dev=held_out, dtype=dtype)
+
+
+def same(one, other, tolerance):
+    for name in ("w0", "w1", "pattern_sums", "pattern_degrees"):
+        np.testing.assert_allclose(getattr(one.network, name), getattr(other.network, name), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(
+        [epoch.loss for epoch in one.epochs], [epoch.loss for epoch in other.epochs], rtol=0, atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, 120, 10_000])
+def test_chunks_of_any_size_give_the_same_weights(chunk):
+    same(*both(chunk), 1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dropout": 0.0},
+        {"input_dropout": 0.5},
+        {"dropout": 0.0, "input_dropout": 0.3},
+        {"class_weights": "balanced"},
+        {"clip": 0.1, "weight_decay": 0.01},
+        {"init": "normal", "learning_rate": 0.05},
+        {"edges": False},
+        {"edges": False, "input_dropout": 0.5},
+    ],
+)
+def test_whatever_the_settings(changes):
+    same(*both(50, **changes), 2e-5)
+
+
+def test_in_double_precision_they_are_equal_to_rounding():
+    same(*both(13, dtype=torch.float64, input_dropout=0.2), 1e-12)
+
+
+def test_the_same_epoch_is_chosen_on_dev_documents():
+    whole, parts = both(32, dev=True, learning_rate=0.05)
+    assert whole.chosen_epoch == parts.chosen_epoch
+    assert [epoch.dev_accuracy for epoch in whole.epochs] == [epoch.dev_accuracy for epoch in parts.epochs]
+
+
+@given(chunk=st.integers(1, 40), documents=st.integers(9, 40), dropout=st.sampled_from([0.0, 0.5]))
+def test_on_any_number_of_documents(chunk, documents, dropout):
+    same(*both(chunk, documents, epochs=3, dropout=dropout), 1e-5)
+
+
+def test_vectors_may_be_mapped_into_memory(tmp_path):
+    counts, vectors, classes = learnable(documents=60)
+    np.save(tmp_path / "vectors.npy", vectors.astype(np.float32))
+    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    options = TrainingSettings(hidden=8, epochs=5)
+    graph = build_corpus_graph(counts)
+    one = train_in_chunks(graph, mapped, classes, CLASSES, options, chunk=16)
+    other = train(graph, vectors.astype(np.float32), classes, CLASSES, options)
+    same(one, other, 1e-5)
+
+
+def in_chunks(team, *arguments, **options):
+    """What every process of a team runs."""
+    return train_in_chunks(*arguments, team=team, **options)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_processes_together_give_the_same_weights(size):
+    counts, vectors, classes = learnable(documents=100)
+    options = TrainingSettings(hidden=16, epochs=EPOCHS, dropout=0.5, input_dropout=0.2, class_weights="balanced")
+    arguments = (build_corpus_graph(counts), vectors.astype(np.float32), classes, CLASSES, options)
+    same(run_together(size, in_chunks, *arguments, chunk=16), train(*arguments), 1e-5)
+
+
+def fail(team):
+    if team.rank == 1:
+        raise CohegraphError("The second has no documents.")
+    team.add_up([torch.zeros(1)])
+
+
+def be_killed(team):
+    if team.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    team.add_up([torch.zeros(1)])
+
+
+def test_what_goes_wrong_in_one_process_ends_all():
+    with pytest.raises(CohegraphError, match="The second has no documents"):
+        run_together(2, fail)
+    with pytest.raises(CohegraphError, match="was ended from outside"):
+        run_together(2, be_killed)
