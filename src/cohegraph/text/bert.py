@@ -7,7 +7,7 @@ alone takes longer than a text does.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
+from cohegraph.text.networks import Precision
+
+_LARGEST, _SMALLEST = 127.0, 1e-30
+
 
 @dataclass(frozen=True)
 class _Linear:
@@ -25,6 +29,29 @@ class _Linear:
 
     def __call__(self, inputs: Tensor) -> Tensor:
         return functional.linear(inputs, self.weight, self.bias)
+
+
+class _Int8Linear:
+    """The same with whole numbers: weights have a scale for every output, inputs one for every token.
+
+    A sum of products of whole numbers is exact, so that no digit depends on how the work is divided.
+    """
+
+    def __init__(self, exact: _Linear) -> None:
+        self._scale = (exact.weight.abs().amax(dim=1) / _LARGEST).clamp(min=_SMALLEST)
+        self._weight = (exact.weight / self._scale[:, None]).round().to(torch.int8).T.contiguous()
+        self._bias = exact.bias
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        scale = (rows.abs().amax(dim=1, keepdim=True) / _LARGEST).clamp_(min=_SMALLEST)
+        whole = (rows / scale).round_()
+        if inputs.device.type == "cpu":
+            products = torch._int_mm(whole.to(torch.int8), self._weight)
+        else:  # accelerators want shapes of their own for it
+            products = whole @ self._weight.to(whole.dtype)
+        outputs = torch.addcmul(self._bias, products * scale, self._scale)
+        return outputs.view(*inputs.shape[:-1], -1)
 
 
 @dataclass(frozen=True)
@@ -42,11 +69,11 @@ class _Layer:
     """Self-attention and a feed-forward network, each added to its input and normalised."""
 
     heads: int
-    attend: _Linear  # queries, keys and values, one below the other
-    attended: _Linear
+    attend: Callable[[Tensor], Tensor]  # queries, keys and values, one below the other
+    attended: Callable[[Tensor], Tensor]
     attended_norm: _Norm
-    widen: _Linear
-    narrow: _Linear
+    widen: Callable[[Tensor], Tensor]
+    narrow: Callable[[Tensor], Tensor]
     norm: _Norm
 
     def __call__(self, states: Tensor, mask: Tensor | None) -> Tensor:
@@ -61,10 +88,11 @@ class _Layer:
 class BertNetwork:
     """A BERT encoder from a folder with ``config.json`` and ``model.safetensors``.
 
-    Raises ValueError where the folder holds another network.
+    With ``precision="int8"`` it multiplies whole numbers: faster on processors that have instructions for it, with
+    vectors close to the exact ones. Raises ValueError where the folder holds another network.
     """
 
-    def __init__(self, folder: Path, device: str = "cpu") -> None:
+    def __init__(self, folder: Path, device: str = "cpu", precision: Precision = "float32") -> None:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         _check(config)
         self.dimensions = int(config["hidden_size"])
@@ -73,8 +101,9 @@ class BertNetwork:
         weights = load_file(folder / "model.safetensors", device=device)
         epsilon = float(config["layer_norm_eps"])
 
-        def linear(*names: str) -> _Linear:
-            return _Linear(*(torch.cat([weights[f"{name}.{kind}"] for name in names]) for kind in ("weight", "bias")))
+        def linear(*names: str) -> _Linear | _Int8Linear:
+            exact = _Linear(*(torch.cat([weights[f"{name}.{kind}"] for name in names]) for kind in ("weight", "bias")))
+            return _Int8Linear(exact) if precision == "int8" else exact
 
         def norm(name: str) -> _Norm:
             return _Norm(weights[f"{name}.weight"], weights[f"{name}.bias"], epsilon)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
 from cohegraph.text.document import well_formed
-from cohegraph.text.networks import load_pretrained
+from cohegraph.text.networks import Precision, load_pretrained
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -70,6 +70,7 @@ class TransformerEncoder:
         max_tokens: The longest piece encoded at once, with its special tokens; the model's own limit if that is less.
         overflow: What happens to a longer text. `windows`: it is encoded in windows one after the other, and the mean
             runs over the tokens of all of them. `cut`: the rest is left out, as in the paper, and counted.
+        precision: `int8` multiplies whole numbers, for the packaged encoder alone: faster on a processor, and close.
         device: `auto` takes CUDA or MPS where there is one, and the CPU elsewhere.
         batch_size: How many windows of similar length are encoded together. By default 1 on a CPU, where larger
             batches are hardly faster on texts of some hundred words and a vector would depend, in its last digits, on
@@ -82,11 +83,12 @@ class TransformerEncoder:
         *,
         max_tokens: int = 512,
         overflow: Overflow = "windows",
+        precision: Precision = "float32",
         device: str = "auto",
         batch_size: int | None = None,
     ) -> None:
         self._device = _device(device)
-        pretrained = load_pretrained(source, self._device)
+        pretrained = load_pretrained(source, self._device, precision)
         self._network, self._tokenizer, self.identity = pretrained.network, pretrained.tokenizer, pretrained.identity
         self._overflow = overflow
         self._batch_size = batch_size or (1 if self._device == "cpu" else _ACCELERATOR_BATCH)

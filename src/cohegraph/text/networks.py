@@ -7,15 +7,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from cohegraph.errors import MissingPartError
+from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.text.packaged import PACKAGED_ENCODERS, find_packaged, sha256_once
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
+Precision = Literal["float32", "int8"]
 _DEFAULT = PACKAGED_ENCODERS["all-MiniLM-L6-v2"]
 # Weights, configuration and all that a tokenizer is made of.
 _CONTENT = {".safetensors", ".json", ".txt", ".model"}
@@ -76,15 +77,19 @@ class TransformersNetwork:
             return [states[real] for states, real in zip(found, inputs["attention_mask"].bool(), strict=True)]
 
 
-def load_pretrained(source: str, device: str) -> Pretrained:
+def load_pretrained(source: str, device: str, precision: Precision = "float32") -> Pretrained:
     """A packaged name, a folder, or a name on the hub. Only safetensors are read.
 
     Raises MissingPartError where there is none.
     """
     packaged = find_packaged(PACKAGED_ENCODERS, source)
+    if precision != "float32" and packaged is None:
+        raise CohegraphError(
+            f"The encoder '{source}' is not one that comes as a package: set encoder.precision=float32 for it."
+        )
     try:
         if packaged is not None:
-            return _packaged(packaged.path, f"{source}:{packaged.sha256['model.safetensors']}", device)
+            return _packaged(packaged.path, f"{source}:{packaged.sha256['model.safetensors']}", device, precision)
         return _from_transformers(source, device)
     except Exception as error:  # whatever a folder holds, and whatever a network is that is no encoder of texts
         why = f" ({error})" if isinstance(error, _UnfitError) else ""
@@ -94,12 +99,13 @@ def load_pretrained(source: str, device: str) -> Pretrained:
         ) from error
 
 
-def _packaged(folder: Path, identity: str, device: str) -> Pretrained:
+def _packaged(folder: Path, identity: str, device: str, precision: Precision) -> Pretrained:
     from tokenizers import Tokenizer
 
     from cohegraph.text.bert import BertNetwork
 
-    return Pretrained(BertNetwork(folder, device), Tokenizer.from_file(str(folder / "tokenizer.json")), identity)
+    network = BertNetwork(folder, device, precision)
+    return Pretrained(network, Tokenizer.from_file(str(folder / "tokenizer.json")), identity)
 
 
 def _from_transformers(source: str, device: str) -> Pretrained:
