@@ -207,9 +207,16 @@ def train(
         number_of_classes,
         settings,
         generator,
-        dev=None if dev is None else Dev(lambda now: now.logits_together(dev.weights, dev.vectors), dev.classes),
+        dev=scored_on(dev),
         on_epoch=on_epoch,
     )
+
+
+def scored_on(documents: Labelled | None) -> Dev[TrainedGCN] | None:
+    """How to tell the quality of a GCN on documents outside its graph, where there are any."""
+    if documents is None:
+        return None
+    return Dev(lambda now: now.logits_together(documents.weights, documents.vectors), documents.classes)
 
 
 def quality(logits: Floats, classes: Classes) -> tuple[float, float]:

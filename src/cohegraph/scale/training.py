@@ -23,7 +23,7 @@ from torch import Tensor
 
 from cohegraph.graph.corpus_graph import CorpusGraph
 from cohegraph.model.gcn import GCN, TrainedGCN, dropped
-from cohegraph.model.training import Classes, Dev, Floats, Labelled, Loss, Training, optimise
+from cohegraph.model.training import Classes, Floats, Labelled, Loss, Training, optimise, scored_on
 from cohegraph.scale.team import Alone, Team
 from cohegraph.settings import TrainingSettings
 
@@ -69,7 +69,7 @@ def train_in_chunks(
         number_of_classes,
         settings,
         generator,
-        dev=None if dev is None else Dev(lambda now: now.logits_together(dev.weights, dev.vectors), dev.classes),
+        dev=scored_on(dev),
         on_epoch=on_epoch,
     )
 
