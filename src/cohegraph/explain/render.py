@@ -178,7 +178,7 @@ def _strongest(bars: list[_Bar]) -> list[_Bar]:
     shown = [bar for bar in bars if not bar.is_pattern or bar in patterns[:_MOST_PATTERNS]]
     rest = patterns[_MOST_PATTERNS:]
     if rest:
-        shown.append(_Bar(_glyph("…"), f"{_number(len(rest), 'more pattern')}", sum(bar.value for bar in rest)))
+        shown.append(_Bar(_glyph("…"), _number(len(rest), "more pattern"), sum(bar.value for bar in rest)))
     return [bar for bar in shown if abs(bar.value) >= _NO_SHARE]
 
 

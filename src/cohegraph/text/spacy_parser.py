@@ -47,7 +47,8 @@ class SpacyParser:
     def __init__(self, model: str = "en_core_web_sm", *, dependencies: bool = False) -> None:
         self._nlp = _load(model, dependencies)
         self._known: dict[tuple[str, str], tuple[str, str]] | None = None
-        if model in PACKAGED_PARSERS and not dependencies:
+        # Only of the files that were verified: another pipeline of that name may have other rules.
+        if find_packaged(PACKAGED_PARSERS, model) is not None and not dependencies:
             for name in _RULES:
                 self._nlp.disable_pipe(name)
             self._known = {}
