@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,34 @@ class _Int8Linear:
 
     def __init__(self, exact: _Linear) -> None:
         self._scale = (exact.weight.abs().amax(dim=1) / _LARGEST).clamp(min=_SMALLEST)
-        self._weight = (exact.weight / self._scale[:, None]).round().to(torch.int8).T.contiguous()
+        weight = (exact.weight / self._scale[:, None]).round().T.contiguous()
+        self._in_int8 = weight.device.type == "cpu" and _int8_products_are_exact()
+        self._weight = weight.to(torch.int8) if self._in_int8 else weight
         self._bias = exact.bias
 
     def __call__(self, inputs: Tensor) -> Tensor:
         rows = inputs.reshape(-1, inputs.shape[-1])
-        scale = (rows.abs().amax(dim=1, keepdim=True) / _LARGEST).clamp_(min=_SMALLEST)
+        largest = torch.maximum(rows.amax(dim=1, keepdim=True), -rows.amin(dim=1, keepdim=True))
+        scale = (largest / _LARGEST).clamp_(min=_SMALLEST)
         whole = (rows / scale).round_()
-        if inputs.device.type == "cpu":
-            products = torch._int_mm(whole.to(torch.int8), self._weight)
-        else:  # accelerators want shapes of their own for it
-            products = whole @ self._weight.to(whole.dtype)
-        outputs = torch.addcmul(self._bias, products * scale, self._scale)
+        # In place where it can be: passes over memory take as long as the products.
+        if self._in_int8:
+            outputs = torch._int_mm(whole.to(torch.int8), self._weight).to(rows.dtype)
+        else:
+            outputs = whole @ self._weight
+        torch.addcmul(self._bias, outputs.mul_(scale), self._scale, out=outputs)
         return outputs.view(*inputs.shape[:-1], -1)
+
+
+@cache
+def _int8_products_are_exact() -> bool:
+    """Whether this processor adds up products of small whole numbers without a limit in between.
+
+    Those without instructions for it (VNNI) add pairs of products in 16 bits, and cut what does not fit. There whole
+    numbers are multiplied as floats: no faster, but right.
+    """
+    most = torch.full((64, 64), int(_LARGEST), dtype=torch.int8)
+    return bool((torch._int_mm(most, most) == 64 * int(_LARGEST) ** 2).all())
 
 
 @dataclass(frozen=True)
