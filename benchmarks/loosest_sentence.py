@@ -28,7 +28,7 @@ from cohegraph.features import Featurizer
 from cohegraph.model.starter import SETTINGS, hold_out_topics
 from cohegraph.presets import preset
 from cohegraph.progress import track
-from cohegraph.scale.feature_store import FeatureStore
+from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.text.document import Document
 
 MOST_TEXTS, FEWEST_SENTENCES, MOST_SENTENCES, SEED = 150, 6, 40, 0
@@ -86,7 +86,7 @@ def from_corpus(file: Path) -> tuple[CoherenceModel, list[str]]:
     """A model on one half of a corpus, and the texts of the other."""
     documents = read_graded(file)
     settings = preset().replaced({"training.weight_decay": 0.01, "training.hidden": 64})
-    features = FeatureStore().features(documents.texts, Featurizer(settings), show_progress=True)
+    features = FeatureCache().features(documents.texts, Featurizer(settings), show_progress=True)
     half = np.random.default_rng(SEED).permutation(len(documents.texts))
     training, rest = np.sort(half[::2]), np.sort(half[1::2])
     model = CoherenceModel(settings).fit(features[training], [documents.labels[row] for row in training])

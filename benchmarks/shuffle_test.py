@@ -28,7 +28,7 @@ from cohegraph.explain.changed_texts import apart, joined
 from cohegraph.features import Featurizer
 from cohegraph.files import write_atomically
 from cohegraph.progress import track
-from cohegraph.scale.feature_store import FeatureStore
+from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.systems.registry import SYSTEMS
 from cohegraph.systems.system import Graded
 
@@ -47,12 +47,12 @@ def main() -> None:
         if (options.group is None or corpus.groups[row] == options.group)
         and (options.level is None or corpus.labels[row] == options.level)
     ]
-    store = FeatureStore()
-    work = prepare(experiment, corpus, store, show_progress=True)
+    cache = FeatureCache()
+    work = prepare(experiment, corpus, cache, show_progress=True)
     features = work.features["", corpus.section_names[0]]
     featurizer = Featurizer(features.settings)
     texts, rows = shuffled([corpus.texts[row] for row in wanted], wanted, featurizer)
-    mixed = store.features(texts, featurizer, needs=features.material, show_progress=True)
+    mixed = cache.features(texts, featurizer, needs=features.material, show_progress=True)
     place = {row: number for number, row in enumerate(rows)}
 
     found = read_lines(options.results / RESULTS, Result)

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from cohegraph.corpora.registry import read_corpus
 from cohegraph.features import Features, Featurizer
 from cohegraph.presets import preset
-from cohegraph.scale.feature_store import FeatureStore
+from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.systems.mesgar_strube_2016 import pattern_shares
 
 TASKS = {
@@ -59,12 +59,12 @@ def figures(matrix: np.ndarray, classes: np.ndarray, strength: float) -> tuple[f
 def main() -> None:
     set_threads(1)
     data = Path(sys.argv[1])
-    store = FeatureStore()
+    cache = FeatureCache()
     for title, (kind, file, options) in TASKS.items():
         corpus = read_corpus(kind, data / file, options)
         classes = np.unique(corpus.labels, return_inverse=True)[1]
         features = {
-            size: store.features(corpus.texts, Featurizer(preset().replaced({"subgraphs.k": size}))) for size in (3, 4)
+            size: cache.features(corpus.texts, Featurizer(preset().replaced({"subgraphs.k": size}))) for size in (3, 4)
         }
         for name, matrix in inputs(features).items():
             loss, accuracy = min(figures(matrix, classes, strength) for strength in STRENGTHS)

@@ -22,7 +22,7 @@ from cohegraph.experiments.report import write_report
 from cohegraph.experiments.runner import Work, run_experiment
 from cohegraph.experiments.units import run_unit
 from cohegraph.features import Featurizer
-from cohegraph.scale.feature_store import FILE, FeatureStore
+from cohegraph.scale.feature_cache import FILE, FeatureCache
 
 PLAN = """
 title = "Starter <corpus> & systems"
@@ -281,14 +281,14 @@ def test_the_store_gives_the_same_features_as_no_store(plan, starter, tmp_path):
     texts = [one.text for one in starter[:40]] + [starter[0].text]
     featurizer = Featurizer(read_experiment(plan).settings_of("all"))
     expected = featurizer.featurize(texts)
-    store = FeatureStore(tmp_path)
-    for found in (store.features(texts, featurizer), FeatureStore(tmp_path).features(texts[::-1], featurizer)[::-1]):
+    cache = FeatureCache(tmp_path)
+    for found in (cache.features(texts, featurizer), FeatureCache(tmp_path).features(texts[::-1], featurizer)[::-1]):
         assert np.array_equal(found.vectors, expected.vectors)
         assert np.array_equal(found.tallies, expected.tallies)
         assert np.array_equal(found.counts.toarray(), expected.counts.toarray())
-    assert len(store.features([], featurizer)) == 0
+    assert len(cache.features([], featurizer)) == 0
     (tmp_path / FILE).write_bytes(b"not a database" * 100)
-    again = FeatureStore(tmp_path).features(texts[:3], featurizer)
+    again = FeatureCache(tmp_path).features(texts[:3], featurizer)
     assert np.array_equal(again.vectors, expected.vectors[:3])
 
 

@@ -58,7 +58,7 @@ from cohegraph.experiments.units import Cost, Result, Unit, candidates, run_unit
 from cohegraph.features import Features, Featurizer
 from cohegraph.files import write_atomically
 from cohegraph.progress import track
-from cohegraph.scale.feature_store import FeatureStore
+from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.settings import Settings
 from cohegraph.systems.registry import system_named
 from cohegraph.systems.system import System
@@ -137,7 +137,7 @@ def run_experiment(
     *,
     cores: int | None = None,
     device: str = "auto",
-    store: FeatureStore | None = None,
+    cache: FeatureCache | None = None,
     show_progress: bool = False,
 ) -> Finished:
     """Run an experiment, or go on with one that was stopped.
@@ -147,22 +147,22 @@ def run_experiment(
         folder: Where results are written, and looked for.
         cores: How many units run at once; by default all cores.
         device: Where the encoder runs.
-        store: Where features are kept.
+        cache: Where features are kept.
         show_progress: Show bars with the time left.
     """
     corpus = experiment.corpus.read()
     _check_systems(experiment, corpus)
     folder.mkdir(parents=True, exist_ok=True)
-    work = prepare(experiment, corpus, store or FeatureStore(), device=device, show_progress=show_progress)
+    work = prepare(experiment, corpus, cache or FeatureCache(), device=device, show_progress=show_progress)
     return run_units(work, folder, cores=cores, show_progress=show_progress)
 
 
 def prepare(
-    experiment: Experiment, corpus: Corpus, store: FeatureStore, *, device: str = "auto", show_progress: bool = False
+    experiment: Experiment, corpus: Corpus, cache: FeatureCache, *, device: str = "auto", show_progress: bool = False
 ) -> Work:
     """Folds and features of an experiment."""
     folds = _folds(experiment, corpus)
-    features = _all_features(experiment, corpus, store, device, show_progress)
+    features = _all_features(experiment, corpus, cache, device, show_progress)
     return Work(experiment, corpus, tuple(folds), features)
 
 
@@ -245,7 +245,7 @@ def _folds(experiment: Experiment, corpus: Corpus) -> list[Fold]:
 
 
 def _all_features(
-    experiment: Experiment, corpus: Corpus, store: FeatureStore, device: str, show_progress: bool
+    experiment: Experiment, corpus: Corpus, cache: FeatureCache, device: str, show_progress: bool
 ) -> dict[tuple[str, str], Features]:
     plans = {plan.name: plan for plan in experiment.systems}
     by_name = {variant.name: variant for variant in experiment.variants}
@@ -262,7 +262,7 @@ def _all_features(
             }
             texts = [corpus.texts[row] for row in corpus.rows_of(section).tolist()]
             featurizer = Featurizer(settings, device=device)
-            found[variant, section] = store.features(texts, featurizer, needs=needs, show_progress=show_progress)
+            found[variant, section] = cache.features(texts, featurizer, needs=needs, show_progress=show_progress)
     return found
 
 

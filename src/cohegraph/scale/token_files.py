@@ -30,7 +30,7 @@ TOKEN_QUERY = "file, start, rows, width, checksum, sentences, paragraphs FROM to
 
 
 class TokenFiles:
-    """The token vectors that a feature store keeps.
+    """The token vectors that a feature cache keeps.
 
     Args:
         folder: Where the files are.

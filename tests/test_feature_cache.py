@@ -1,4 +1,4 @@
-"""The store of features: the same as computed, whatever happened to its files."""
+"""The cache of features: the same as computed, whatever happened to its files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
 from cohegraph.presets import preset
-from cohegraph.scale import feature_store
-from cohegraph.scale.feature_store import FILE, FeatureStore
+from cohegraph.scale import feature_cache
+from cohegraph.scale.feature_cache import FILE, FeatureCache
 from cohegraph.text.document import Document, Sentence
 from cohegraph.text.token_sequence import sequence_of_states
 
@@ -51,16 +51,16 @@ def assert_same(found, expected):
 
 
 def test_what_is_computed_is_found_again(tmp_path, featurizer, computed, monkeypatch):
-    assert_same(FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
+    assert_same(FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
     monkeypatch.setattr(Featurizer, "sequences", lambda *_: pytest.fail("computed again"))
     monkeypatch.setattr(Featurizer, "grids", lambda *_: pytest.fail("computed again"))
-    again = FeatureStore(tmp_path).features(TEXTS[::-1] + TEXTS[:1], featurizer, needs=NEEDS)
+    again = FeatureCache(tmp_path).features(TEXTS[::-1] + TEXTS[:1], featurizer, needs=NEEDS)
     assert_same(again[[3, 2, 1, 0]], computed)
     assert_same(again[[4]], computed[[0]])
 
 
 def test_token_vectors_are_mapped_and_travel_to_other_processes_as_places(tmp_path, featurizer):
-    found = FeatureStore(tmp_path).features(TEXTS * 3, featurizer, needs=["states"])
+    found = FeatureCache(tmp_path).features(TEXTS * 3, featurizer, needs=["states"])
     one = found.sequences("states")[0]
     assert not isinstance(one.vectors, np.ndarray)
     copied = pickle.loads(pickle.dumps(one))
@@ -87,7 +87,7 @@ def test_words_sentences_and_paragraphs(computed):
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "gone"])
 def test_damaged_token_files_are_made_again(tmp_path, featurizer, computed, damage):
-    FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
+    FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
     for file in tmp_path.glob("tokens-*.f16"):
         content = bytearray(file.read_bytes())
         content[10] ^= 255
@@ -95,29 +95,29 @@ def test_damaged_token_files_are_made_again(tmp_path, featurizer, computed, dama
             file.unlink()
         else:
             file.write_bytes(bytes(content) if damage == "flipped" else bytes(content[:100]))
-    assert_same(FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
-    assert_same(FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
+    assert_same(FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
+    assert_same(FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
 
 
 def test_rows_that_no_index_names_are_written_over(tmp_path, featurizer, computed):
     """As a process leaves them that dies between writing rows and naming them."""
-    FeatureStore(tmp_path).features(TEXTS[:1], featurizer, needs=NEEDS)
+    FeatureCache(tmp_path).features(TEXTS[:1], featurizer, needs=NEEDS)
     for file in tmp_path.glob("tokens-*.f16"):
         with file.open("ab") as stream:
             stream.write(b"half written")
-    assert_same(FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
+    assert_same(FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
 
 
 @pytest.mark.parametrize("lost", ["index", "folder"])
-def test_a_new_store_never_changes_what_a_reader_holds(tmp_path, featurizer, computed, lost):
-    folder = tmp_path / "store"
-    held = FeatureStore(folder).features(TEXTS, featurizer, needs=["words"]).sequences("words")
+def test_a_new_cache_never_changes_what_a_reader_holds(tmp_path, featurizer, computed, lost):
+    folder = tmp_path / "cache"
+    held = FeatureCache(folder).features(TEXTS, featurizer, needs=["words"]).sequences("words")
     kept = [np.array(one.vectors) for one in held]
     if lost == "index":
         (folder / FILE).unlink()
     else:
         folder.rename(tmp_path / "moved")
-    again = FeatureStore(folder).features(TEXTS[::-1], featurizer, needs=["words"]).sequences("words")[::-1]
+    again = FeatureCache(folder).features(TEXTS[::-1], featurizer, needs=["words"]).sequences("words")[::-1]
     for one, other in zip(again, computed.sequences("words"), strict=True):
         assert np.array_equal(np.asarray(one.vectors), np.asarray(other.vectors))
     if lost == "index":
@@ -129,21 +129,21 @@ def test_a_new_store_never_changes_what_a_reader_holds(tmp_path, featurizer, com
     ["sentences = x'01'", "sentences = NULL", "paragraphs = sentences || sentences", "start = 'a'", "width = 25"],
 )
 def test_a_damaged_index_is_noticed(tmp_path, featurizer, computed, change):
-    FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
+    FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
     with sqlite3.connect(tmp_path / FILE) as connection:
         connection.execute(f"UPDATE tokens SET {change}")
     connection.close()
-    assert_same(FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
+    assert_same(FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
 
 
 def test_a_full_disk_is_said(tmp_path, featurizer, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    store = FeatureStore(tmp_path)
+    cache = FeatureCache(tmp_path)
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(CohegraphError, match=r"No space left on device.*COHEGRAPH_CACHE"):
-        store.features(TEXTS, featurizer, needs=["words"])
+        cache.features(TEXTS, featurizer, needs=["words"])
 
 
 def test_a_token_belongs_to_the_sentence_it_ends_in():
@@ -163,12 +163,12 @@ def test_states_beyond_half_precision_are_refused():
 
 
 def test_a_damaged_database_is_set_aside(tmp_path, featurizer, computed):
-    FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
+    FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
     file = tmp_path / FILE
     content = bytearray(file.read_bytes())
     content[4096:] = b"\x55" * (len(content) - 4096)
     file.write_bytes(bytes(content))
-    assert_same(FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
+    assert_same(FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
     assert (tmp_path / f"{FILE}.damaged").exists()
 
 
@@ -177,30 +177,30 @@ def test_a_database_with_other_tables_is_set_aside(tmp_path, featurizer, compute
     with sqlite3.connect(tmp_path / FILE) as connection:
         connection.execute(f"CREATE TABLE {table}")
     connection.close()
-    assert_same(FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
+    assert_same(FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS), computed)
 
 
 def test_a_half_of_a_wrong_shape_is_made_again(tmp_path, featurizer, computed):
-    FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
+    FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
     with sqlite3.connect(tmp_path / FILE) as connection:
         contents = dict(connection.execute("SELECT key, content FROM halves").fetchall())
         some = list(contents.values())
         for number, key in enumerate(contents):
             connection.execute("UPDATE halves SET content = ? WHERE key = ?", (some[number - 1], key))
     connection.close()
-    found = FeatureStore(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
+    found = FeatureCache(tmp_path).features(TEXTS, featurizer, needs=NEEDS)
     assert found.counts.shape == computed.counts.shape
     assert found.vectors.shape == computed.vectors.shape
 
 
 def test_a_database_in_use_is_not_lost(tmp_path, featurizer, monkeypatch):
-    monkeypatch.setattr(feature_store, "_PATIENCE_SECONDS", 0.1)
-    FeatureStore(tmp_path).features(TEXTS, featurizer)
+    monkeypatch.setattr(feature_cache, "_PATIENCE_SECONDS", 0.1)
+    FeatureCache(tmp_path).features(TEXTS, featurizer)
     before = (tmp_path / FILE).stat().st_size
     other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(CohegraphError, match="cannot be read or written"):
-        FeatureStore(tmp_path).features(TEXTS, featurizer)
+        FeatureCache(tmp_path).features(TEXTS, featurizer)
     other.execute("ROLLBACK")
     other.close()
     assert (tmp_path / FILE).stat().st_size == before

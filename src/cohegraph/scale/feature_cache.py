@@ -12,7 +12,6 @@ and are mapped into memory (`TokenFiles`).
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -33,6 +32,7 @@ from cohegraph.features import OF_ENCODER, TALLIES, Features, Featurizer, Materi
 from cohegraph.files import cache_folder
 from cohegraph.graph.entity_grid import ROLES, EntityGrid
 from cohegraph.progress import track
+from cohegraph.scale.keys import key_of, shape, structure_shape, vector_shape
 from cohegraph.scale.token_files import TOKEN_QUERY, TOKEN_TABLE, TokenFiles
 from cohegraph.text.document import Document
 from cohegraph.text.encoder import Encoded
@@ -48,15 +48,13 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR,
 _T = TypeVar("_T")
 # Another process may be writing.
 _PATIENCE_SECONDS = 60
-# Changes whenever the meaning of a stored half does.
-_FORMAT = 2
 _GRID = ("size", "cells")
 # Named anew whenever the meaning of a role changes.
 _ROLES = "grid of underlying roles"
 
 
-class FeatureStore:
-    """A folder of computed features; by default in the user's cache."""
+class FeatureCache:
+    """A folder of computed features, by default the user's own."""
 
     def __init__(self, folder: Path | None = None) -> None:
         folder = cache_folder() if folder is None else folder
@@ -84,29 +82,15 @@ class FeatureStore:
         return Features.concatenate(parts) if parts else featurizer.featurize([], needs=wanted)
 
     def _chunk(self, texts: Sequence[str], featurizer: Featurizer, needs: Sequence[Material]) -> Features:
-        chosen, parts = featurizer.settings.of_features(), featurizer.identities
-
-        def shaped_by(half: str, groups: tuple[str, ...], part_names: tuple[str, ...]) -> str:
-            # What a part is says its identity; where it lies does not matter.
-            values = {name: value for name, value in chosen.items() if name.split(".")[0] in groups}
-            values.pop("encoder.source", None)
-            made_from = {
-                "format": _FORMAT,
-                "half": half,
-                "settings": values,
-                "parts": {name: parts[name] for name in part_names},
-            }
-            return json.dumps(made_from, sort_keys=True)
-
         structures = self._halves(
             texts,
-            shaped_by("structure", ("links", "subgraphs"), ("parser", "vectors")),
+            structure_shape(featurizer),
             lambda missing: _structure_arrays(featurizer.structure(self._parsed(missing, featurizer))),
             _fits_structure,
         )
         vectors = self._halves(
             texts,
-            shaped_by("vectors", ("encoder",), ("encoder",)),
+            vector_shape(featurizer),
             lambda missing: _encoded_arrays(featurizer.encode(missing)),
             _fits_encoded,
         )
@@ -114,22 +98,23 @@ class FeatureStore:
         material: dict[Material, tuple[Any, ...]] = {}
         for name in needs:
             if name == "grid":
-                shape = f"{shaped_by(_ROLES, (), ())} {featurizer.dependency_parser.identity}"
+                roles = f"{shape(featurizer, _ROLES, (), ())} {featurizer.dependency_parser.identity}"
                 cells = self._halves(
-                    texts, shape, lambda new: list(map(_grid_arrays, featurizer.grids(new))), _fits_grid
+                    texts, roles, lambda new: list(map(_grid_arrays, featurizer.grids(new))), _fits_grid
                 )
                 material[name] = tuple(map(_grid, cells))
             else:
                 groups, part = (("encoder",), "encoder") if name == "states" else ((), "vectors")
-                material[name] = self._sequences(texts, shaped_by(name, groups, ("parser", part)), featurizer, name)
+                shaped_by = shape(featurizer, name, groups, ("parser", part))
+                material[name] = self._sequences(texts, shaped_by, featurizer, name)
         return replace(features, material=material)
 
     def _sequences(
-        self, texts: Sequence[str], shape: str, featurizer: Featurizer, kind: Literal["states", "words"]
+        self, texts: Sequence[str], shaped_by: str, featurizer: Featurizer, kind: Literal["states", "words"]
     ) -> tuple[TokenSequence, ...]:
         found = self._token_files.sequences(
-            {text: _key(shape, text) for text in texts},
-            hashlib.sha256(shape.encode()).hexdigest()[:16],
+            {text: key_of(shaped_by, text) for text in texts},
+            hashlib.sha256(shaped_by.encode()).hexdigest()[:16],
             lambda missing: featurizer.sequences(self._parsed(missing, featurizer), kind),
         )
         return tuple(found[text] for text in texts)
@@ -142,7 +127,7 @@ class FeatureStore:
         fits: Callable[[Arrays], bool],
     ) -> list[Arrays]:
         """One half of every text; a stored one that does not fit is made anew."""
-        keys = {text: _key(shaped_by, text) for text in texts}
+        keys = {text: key_of(shaped_by, text) for text in texts}
         with closing(self._connect()) as connection:
             found = {text: self._read(connection, key, fits) for text, key in keys.items()}
         missing = [text for text, arrays in found.items() if arrays is None]
@@ -165,7 +150,7 @@ class FeatureStore:
         return arrays if arrays is not None and fits(arrays) else None
 
     def _parsed(self, texts: Sequence[str], featurizer: Featurizer) -> list[Document]:
-        """The parsed texts; each is parsed once in the life of the store, however often it is linked."""
+        """The parsed texts; each is parsed once in the life of the cache, however often it is linked."""
         parser = featurizer.identities["parser"]
         new = [text for text in dict.fromkeys(texts) if (parser, text) not in self._documents]
         for text, document in zip(new, featurizer.parser.parse(new), strict=True):
@@ -205,10 +190,6 @@ class FeatureStore:
             connection.close()
             raise
         return connection
-
-
-def _key(shaped_by: str, text: str) -> str:
-    return hashlib.sha256(f"{shaped_by}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _shapes(arrays: Arrays, *names: str) -> tuple[tuple[int, ...], ...] | None:

@@ -1,0 +1,45 @@
+"""What the halves of features are made from, as keys: a change of any of it makes them anew, of nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from cohegraph.features import Featurizer
+
+# Changes whenever the meaning of a stored half does.
+FORMAT = 2
+
+
+def shape(featurizer: Featurizer, half: str, groups: Iterable[str], parts: Iterable[str]) -> str:
+    """All that shapes one half of the features besides the text: settings of some groups, and pretrained parts."""
+    # What a part is says its identity; where it lies does not matter.
+    chosen = {
+        name: value
+        for name, value in featurizer.settings.of_features().items()
+        if name.split(".")[0] in tuple(groups) and name != "encoder.source"
+    }
+    identities = featurizer.identities
+    made_from = {
+        "format": FORMAT,
+        "half": half,
+        "settings": chosen,
+        "parts": {name: identities[name] for name in parts},
+    }
+    return json.dumps(made_from, sort_keys=True)
+
+
+def structure_shape(featurizer: Featurizer) -> str:
+    """What shapes counts and tallies."""
+    return shape(featurizer, "structure", ("links", "subgraphs"), ("parser", "vectors"))
+
+
+def vector_shape(featurizer: Featurizer) -> str:
+    """What shapes vectors."""
+    return shape(featurizer, "vectors", ("encoder",), ("encoder",))
+
+
+def key_of(shape: str, text: str) -> str:
+    """The key of one half of one text."""
+    return hashlib.sha256(f"{shape}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
