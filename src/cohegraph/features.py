@@ -20,6 +20,7 @@ from cohegraph.graph.catalogue import Catalogue, catalogue
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid, role_number
 from cohegraph.graph.sentence_graph import NounTable, SentenceGraph, build_sentence_graph
 from cohegraph.graph.subgraphs import GraphBatch, count_patterns
+from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.progress import track
 from cohegraph.settings import EncoderSettings, ParserSettings, Settings
 from cohegraph.text.document import Document, Noun, Parser
@@ -63,13 +64,14 @@ _BLANK_LINE = re.compile(r"\n\s*\n")
 class Features:
     """All that learning needs of N documents, and what a result reports of them.
 
-    Shapes: ``counts`` (N, patterns), ``vectors`` (N, dimensions), ``tallies`` (N, len(TALLIES)). ``parts`` names the
+    Shapes: ``counts`` (N, patterns), ``vectors`` (N, dimensions), in memory or mapped into it, ``tallies`` (N,
+    len(TALLIES)). ``parts`` names the
     pretrained parts and ``settings`` the settings they come from; neither is known of features made otherwise.
     ``material`` is what was asked for besides, one item a document.
     """
 
     counts: sparse.csr_array
-    vectors: npt.NDArray[np.float32]
+    vectors: npt.NDArray[np.float32] | MappedVectors
     tallies: npt.NDArray[np.int64]
     parts: dict[str, str] = field(default_factory=dict)
     settings: Settings | None = None
@@ -95,6 +97,11 @@ class Features:
             self.settings,
             {name: tuple(items[row] for row in rows.tolist()) for name, items in self.material.items()},
         )
+
+    @property
+    def array(self) -> npt.NDArray[np.float32]:
+        """The vectors in memory."""
+        return np.asarray(self.vectors)
 
     def tally(self, name: str) -> npt.NDArray[np.int64]:
         """One of TALLIES, for every document."""
@@ -137,7 +144,7 @@ class Features:
         """Features of several batches as one."""
         return Features(
             sparse.vstack([part.counts for part in parts], format="csr"),
-            np.concatenate([part.vectors for part in parts]),
+            np.concatenate([part.array for part in parts]),
             np.concatenate([part.tallies for part in parts]),
             parts[0].parts,
             parts[0].settings,
@@ -179,7 +186,7 @@ class Featurizer:
 
     def __init__(self, settings: Settings, *, device: str = "auto", batch_size: int | None = None) -> None:
         self.settings = settings
-        self._device = device
+        self.device = device
         self._batch_size = batch_size
 
     @property
@@ -200,7 +207,7 @@ class Featurizer:
     @property
     def encoder(self) -> Encoder:
         """The document encoder of the settings."""
-        return _encoder(self.settings.encoder, self._device, self._batch_size)
+        return _encoder(self.settings.encoder, self.device, self._batch_size)
 
     @property
     def catalogue(self) -> Catalogue:

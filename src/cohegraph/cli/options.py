@@ -29,7 +29,8 @@ def set_threads(threads: int | None) -> None:
     import torch
     from threadpoolctl import threadpool_limits
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    from cohegraph.scale.processes import cores
+
     if threads is not None or "OMP_NUM_THREADS" not in os.environ:  # which torch has obeyed already
-        torch.set_num_threads(threads or min(cores, _MOST_THREADS))
+        torch.set_num_threads(threads or min(cores(), _MOST_THREADS))
     threadpool_limits(1, user_api="blas")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ TABLE_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 # Texts of whole books are longer than the default of the csv module.
 _LONGEST_FIELD = 2**30
 _ROWS_NAMED = 5
+_ROWS_FOR_NAMES = 100
+_ROWS_AT_ONCE = 1_000
+_PIECE = 1 << 20
 
 Row = dict[str, Any]
 
@@ -64,8 +68,15 @@ def read_graded(
 
 def read_texts(file: Path, text_column: str = "text") -> list[str | None]:
     """The texts of a table, graded or not; nothing for a row whose text is missing or something else than text."""
-    rows = _checked_rows(file, [text_column])
-    return [row[text_column] if isinstance(row[text_column], str) else None for row in rows]
+    check_table(file, [text_column])
+    return list(stream_texts(file, text_column))
+
+
+def stream_texts(file: Path, text_column: str = "text") -> Iterator[str | None]:
+    """As `read_texts`, one after the other, of a table that was checked."""
+    for row in read_rows(file, columns=[text_column]):
+        text = row.get(text_column)
+        yield text if isinstance(text, str) else None
 
 
 def read_plain_text(file: Path) -> str:
@@ -73,15 +84,25 @@ def read_plain_text(file: Path) -> str:
     return _decoded(file)
 
 
-def _checked_rows(file: Path, wanted: list[str]) -> list[Row]:
-    rows = list(read_rows(file))
+def check_table(file: Path, wanted: Iterable[str]) -> int:
+    """How many rows a table has; an error where it cannot be read to its end, has none, or lacks a column."""
+    rows, missing, found = 0, set(wanted), dict[str, None]()
+    for row in read_rows(file):
+        rows += 1
+        missing -= row.keys()
+        if rows <= _ROWS_FOR_NAMES:
+            found |= dict.fromkeys(row)
     if not rows:
         raise CohegraphError(f"{file} has no rows.")
     for column in wanted:
-        if not any(column in row for row in rows):
-            found = ", ".join(dict.fromkeys(name for row in rows[:100] for name in row))
-            raise CohegraphError(f"{file} has no column '{column}': its columns are {found}.")
-    return [{column: row.get(column) for column in wanted} for row in rows]
+        if column in missing:
+            raise CohegraphError(f"{file} has no column '{column}': its columns are {', '.join(found)}.")
+    return rows
+
+
+def _checked_rows(file: Path, wanted: list[str]) -> list[Row]:
+    check_table(file, wanted)
+    return [{column: row.get(column) for column in wanted} for row in read_rows(file, columns=wanted)]
 
 
 def _texts(file: Path, rows: list[Row], column: str) -> list[str]:
@@ -95,33 +116,42 @@ def _texts(file: Path, rows: list[Row], column: str) -> list[str]:
     return [row[column] for row in rows]
 
 
-def read_rows(file: Path, *, legacy: bool = False) -> Iterator[Row]:
-    """The rows of a table by column; ``legacy`` reads Windows-1252 and stray quotation marks in CSV and TSV too."""
+def read_rows(
+    file: Path, *, columns: Iterable[str] | None = None, optional: Iterable[str] = (), legacy: bool = False
+) -> Iterator[Row]:
+    """The rows of a table by column, one after the other.
+
+    Where only some ``columns`` are wanted, which must be there, and some that are ``optional``, others may be left out.
+    ``legacy`` reads Windows-1252 and stray quotation marks in CSV and TSV too.
+    """
     ending = file.suffix.lower()
     if ending not in TABLE_ENDINGS:
         raise CohegraphError(f"{file} is not a table that can be read: it must end in {', '.join(TABLE_ENDINGS)}.")
     _must_exist(file)
     if ending == ".parquet":
-        yield from _parquet(file)
+        yield from _parquet(file, columns, optional)
     elif ending in (".jsonl", ".ndjson"):
         yield from _json_lines(file)
     else:
         yield from _separated(file, "\t" if ending == ".tsv" else ",", legacy)
 
 
-def _parquet(file: Path) -> Iterator[Row]:
+def _parquet(file: Path, columns: Iterable[str] | None, optional: Iterable[str]) -> Iterator[Row]:
     import pyarrow
     import pyarrow.parquet
 
     try:
-        for batch in pyarrow.parquet.ParquetFile(file).iter_batches():
+        table = pyarrow.parquet.ParquetFile(file)
+        also = [name for name in optional if name in table.schema_arrow.names]
+        wanted = None if columns is None else [*columns, *also]
+        for batch in table.iter_batches(_ROWS_AT_ONCE, columns=wanted):
             yield from batch.to_pylist()
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DamagedFileError(f"{file} is not a Parquet file that can be read: {str(error).splitlines()[0]}") from None
 
 
 def _json_lines(file: Path) -> Iterator[Row]:
-    for number, line in enumerate(_decoded(file).split("\n"), start=1):
+    for number, line in enumerate(_lines(file, "\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -135,9 +165,9 @@ def _json_lines(file: Path) -> Iterator[Row]:
 
 def _separated(file: Path, delimiter: str, legacy: bool) -> Iterator[Row]:
     csv.field_size_limit(_LONGEST_FIELD)
-    content = _decoded(file, legacy=legacy)
+    lines = io.StringIO(_decoded(file, legacy=True), newline="") if legacy else _lines(file, "")
     try:
-        reader = csv.DictReader(io.StringIO(content, newline=""), delimiter=delimiter, strict=not legacy)
+        reader = csv.DictReader(lines, delimiter=delimiter, strict=not legacy)
         names = reader.fieldnames or []
         if len(set(names)) < len(names):
             raise DamagedFileError(f"{file} has two columns of the same name: give each its own.")
@@ -149,6 +179,33 @@ def _separated(file: Path, delimiter: str, legacy: bool) -> Iterator[Row]:
             yield row
     except csv.Error as error:
         raise DamagedFileError(f"{file} is not a table that can be read: {error}.") from None
+
+
+def _lines(file: Path, newline: str) -> Iterator[str]:
+    """The lines of a file in UTF-8, one after the other; ``newline`` as `open` takes it."""
+    try:
+        with file.open(encoding="utf-8-sig", newline=newline) as stream:
+            for line in stream:
+                if "\0" in line:
+                    raise _binary(str(file))
+                yield line
+    except UnicodeDecodeError:
+        raise _not_utf8(str(file), _first_wrong_byte(file)) from None
+    except OSError as error:
+        raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def _first_wrong_byte(file: Path) -> int:
+    decoder, place = codecs.getincrementaldecoder("utf-8")(), 0
+    with file.open("rb") as stream:
+        while True:
+            piece = stream.read(_PIECE)
+            waiting = len(decoder.getstate()[0])
+            try:
+                decoder.decode(piece, final=not piece)
+            except UnicodeDecodeError as error:
+                return place - waiting + error.start
+            place += len(piece)
 
 
 def _decoded(file: Path, *, legacy: bool = False) -> str:
@@ -168,13 +225,19 @@ def _decoded(file: Path, *, legacy: bool = False) -> str:
 def decoded(content: bytes, name: str) -> str:
     """The text of bytes in UTF-8; ``name`` says in an error what they are."""
     if b"\0" in content[:100_000]:
-        raise CohegraphError(f"{name} is binary, not text: save the text as plain UTF-8.")
+        raise _binary(name)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CohegraphError(
-            f"{name} is not UTF-8 (byte {error.start} is not valid): save it as plain UTF-8 text."
-        ) from None
+        raise _not_utf8(name, error.start) from None
+
+
+def _binary(name: str) -> CohegraphError:
+    return CohegraphError(f"{name} is binary, not text: save the text as plain UTF-8.")
+
+
+def _not_utf8(name: str, place: int) -> CohegraphError:
+    return CohegraphError(f"{name} is not UTF-8 (byte {place} is not valid): save it as plain UTF-8 text.")
 
 
 def _must_exist(file: Path) -> None:

@@ -99,7 +99,7 @@ class Familiarity:
 
 
 def _numbers(features: Features) -> npt.NDArray[np.float64]:
-    return np.hstack([features.vectors.astype(np.float64), features.surface])
+    return np.hstack([features.array.astype(np.float64), features.surface])
 
 
 def _distribution(numbers: npt.NDArray[np.float64]) -> tuple[Any, ...]:

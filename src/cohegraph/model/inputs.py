@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cohegraph.features import SURFACE_FIGURES, Features
+from cohegraph.mapped_vectors import MappedVectors
 
 # A text a hundred times longer than all training texts says no more than a very long one.
 _FARTHEST = 3.0
@@ -40,8 +41,14 @@ class DocumentInputs:
 
     def __call__(self, features: Features) -> npt.NDArray[np.float32]:
         """The inputs of documents, (documents, dimensions)."""
+        return np.asarray(self.mapped(features))
+
+    def mapped(self, features: Features) -> npt.NDArray[np.float32] | MappedVectors:
+        """The same, on disk as far as the documents' vectors are."""
         if self.weight == 0:
             return features.vectors
         surface = (features.surface - np.array(self.mean)) / np.array(self.scale)
-        beside = self.weight * np.clip(surface, -_FARTHEST, _FARTHEST)
-        return np.hstack([features.vectors, beside.astype(np.float32)])
+        beside = (self.weight * np.clip(surface, -_FARTHEST, _FARTHEST)).astype(np.float32)
+        if isinstance(features.vectors, MappedVectors):
+            return features.vectors.with_beside(beside)
+        return np.hstack([features.vectors, beside])

@@ -21,24 +21,30 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
-from scipy import sparse
 
 from cohegraph.errors import CohegraphError
-from cohegraph.features import OF_ENCODER, TALLIES, Features, Featurizer, Material, Structure
+from cohegraph.features import Features, Featurizer, Material
 from cohegraph.files import cache_folder
 from cohegraph.graph.entity_grid import ROLES, EntityGrid
 from cohegraph.progress import track
+from cohegraph.scale.halves import (
+    Arrays,
+    encoded_of,
+    fits_structure,
+    fits_vector,
+    shapes,
+    structure_halves,
+    structure_of,
+    vector_halves,
+)
 from cohegraph.scale.keys import key_of, shape, structure_shape, vector_shape
 from cohegraph.scale.token_files import TOKEN_QUERY, TOKEN_TABLE, TokenFiles
 from cohegraph.text.document import Document
-from cohegraph.text.encoder import Encoded
 from cohegraph.text.token_sequence import TokenSequence
 
-Arrays = dict[str, npt.NDArray[Any]]
 FILE = "features.sqlite"
 # Documents that are computed, and written, at once.
 _CHUNK = 32
@@ -85,16 +91,16 @@ class FeatureCache:
         structures = self._halves(
             texts,
             structure_shape(featurizer),
-            lambda missing: _structure_arrays(featurizer.structure(self._parsed(missing, featurizer))),
-            _fits_structure,
+            lambda missing: structure_halves(featurizer.structure(self._parsed(missing, featurizer))),
+            fits_structure,
         )
         vectors = self._halves(
             texts,
             vector_shape(featurizer),
-            lambda missing: _encoded_arrays(featurizer.encode(missing)),
-            _fits_encoded,
+            lambda missing: vector_halves(featurizer.encode(missing)),
+            fits_vector,
         )
-        features = featurizer.joined(_structure(structures), _encoded(vectors))
+        features = featurizer.joined(structure_of(structures), encoded_of(vectors))
         material: dict[Material, tuple[Any, ...]] = {}
         for name in needs:
             if name == "grid":
@@ -192,54 +198,14 @@ class FeatureCache:
         return connection
 
 
-def _shapes(arrays: Arrays, *names: str) -> tuple[tuple[int, ...], ...] | None:
-    """The shapes of arrays with these names, and nothing where the names are others."""
-    return tuple(arrays[name].shape for name in names) if set(arrays) == set(names) else None
-
-
-def _fits_structure(arrays: Arrays) -> bool:
-    tallies = len(TALLIES) - len(OF_ENCODER)
-    match _shapes(arrays, "patterns", "indices", "data", "tallies"):
-        case ((1,), (first,), (second,), (found,)):
-            inside = not first or arrays["indices"].max() < arrays["patterns"][0]
-            return first == second and found == tallies and bool(inside)
-    return False
-
-
-def _fits_encoded(arrays: Arrays) -> bool:
-    match _shapes(arrays, "vector", "tokens"):
-        case ((_,), (2,)):
-            return bool(np.isfinite(arrays["vector"]).all())
-    return False
-
-
 def _fits_grid(arrays: Arrays) -> bool:
-    match _shapes(arrays, *_GRID):
+    match shapes(arrays, *_GRID):
         case ((2,), (4, _)):
             (sentences, entities), (sentence, entity, role, mentions) = arrays["size"], arrays["cells"]
             lowest = min(part.min(initial=0) for part in (sentence, entity, role - 1, mentions - 1))
             beyond = (sentence >= sentences).any() or (entity >= entities).any() or (role >= len(ROLES)).any()
             return bool(lowest >= 0 and not beyond)
     return False
-
-
-def _structure_arrays(made: Structure) -> list[Arrays]:
-    counts = made.counts
-    patterns = np.array([counts.shape[1]])
-    rows = []
-    for number, (low, high) in enumerate(zip(counts.indptr[:-1], counts.indptr[1:], strict=True)):
-        indices, data = counts.indices[low:high].astype(np.int32), counts.data[low:high].astype(np.int64)
-        rows.append({"patterns": patterns, "indices": indices, "data": data, "tallies": made.tallies[number]})
-    return rows
-
-
-def _structure(rows: list[Arrays]) -> Structure:
-    ends = np.cumsum([0, *(len(row["data"]) for row in rows)])
-    counts = sparse.csr_array(
-        (np.concatenate([row["data"] for row in rows]), np.concatenate([row["indices"] for row in rows]), ends),
-        shape=(len(rows), int(rows[0]["patterns"][0])),
-    )
-    return Structure(counts, np.stack([row["tallies"] for row in rows]))
 
 
 def _grid_arrays(grid: EntityGrid) -> Arrays:
@@ -249,13 +215,3 @@ def _grid_arrays(grid: EntityGrid) -> Arrays:
 
 def _grid(arrays: Arrays) -> EntityGrid:
     return EntityGrid(*arrays["size"].tolist(), *arrays["cells"])
-
-
-def _encoded_arrays(made: Encoded) -> list[Arrays]:
-    rows = zip(made.vectors, made.tokens, made.cut, strict=True)
-    return [{"vector": vector, "tokens": np.array([tokens, cut])} for vector, tokens, cut in rows]
-
-
-def _encoded(rows: list[Arrays]) -> Encoded:
-    tokens = np.stack([row["tokens"] for row in rows])
-    return Encoded(np.stack([row["vector"] for row in rows]), tokens[:, 0], tokens[:, 1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor, distributed
 
 from cohegraph.errors import CohegraphError
+from cohegraph.scale.processes import cores, end_with_parent
 
 # Seconds.
 _MOMENT = 5.0
@@ -76,7 +76,7 @@ def run_together(size: int, work: Callable[Concatenate[Team, P], T], *arguments:
     if size == 1:
         return work(Alone(), *arguments, **options)
     spawn = multiprocessing.get_context("spawn")
-    threads = max(1, len(os.sched_getaffinity(0)) // size if hasattr(os, "sched_getaffinity") else 1)
+    threads = max(1, cores() // size)
     with tempfile.TemporaryDirectory() as folder:
         meeting_place = (Path(folder) / "meeting").as_uri()
         processes = []
@@ -130,6 +130,7 @@ def _member(
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> None:
+    end_with_parent()
     torch.set_num_threads(threads)
     try:
         distributed.init_process_group("gloo", init_method=meeting_place, rank=rank, world_size=size)

@@ -160,4 +160,4 @@ class EncoderNetwork(TwoLayerNetwork):
 
     def inputs(self, features: Features) -> Floats:
         """The vector."""
-        return features.vectors
+        return features.array

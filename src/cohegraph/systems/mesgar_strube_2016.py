@@ -44,7 +44,7 @@ class SubgraphFeatures(TwoLayerNetwork):
 
     def inputs(self, features: Features) -> Floats:
         """The vector and the shares."""
-        return np.hstack([features.vectors, pattern_shares(features.counts)])
+        return np.hstack([features.array, pattern_shares(features.counts)])
 
 
 def pattern_shares(counts: sparse.csr_array) -> Floats:

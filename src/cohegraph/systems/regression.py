@@ -184,4 +184,4 @@ class EncoderRegression(Regression):
 
     def inputs(self, features: Features) -> Floats:
         """The vector."""
-        return features.vectors
+        return features.array

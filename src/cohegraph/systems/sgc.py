@@ -49,7 +49,7 @@ class _Smoother:
         options = self.options
         factors = pattern_factors(self.frequency, self.documents, options.weighting, options.unseen, options.strength)
         weights = document_weights(features.counts, factors, options.too_short)
-        vectors = features.vectors.astype(np.float64)
+        vectors = features.array.astype(np.float64)
         rows = [
             self._smoothed(weights.indices[low:high], weights.data[low:high], vector)
             for low, high, vector in zip(weights.indptr[:-1], weights.indptr[1:], vectors, strict=True)
@@ -132,7 +132,7 @@ class SimpleGraphConvolution(StorableSystem):
     ) -> _FittedSGC:
         """Smooth once, then regress; nothing is random."""
         graph = build_corpus_graph(training.features.counts, **self.corpus_graph.model_dump())
-        smoothed, sums = smoothed_in_graph(graph, training.features.vectors.astype(np.float64))
+        smoothed, sums = smoothed_in_graph(graph, training.features.array.astype(np.float64))
         regression = LinearModel.fit(smoothed, training.classes, levels, self.strength)
         smoother = _Smoother(sums, graph.pattern_degrees, graph.frequency, len(training.features), self.corpus_graph)
         return _FittedSGC(smoother, regression)

@@ -1,0 +1,122 @@
+"""Documents of any number, one after the other: text files, folders of them, and tables, one row a document.
+
+Tables are looked through once before, so that what is wrong with them is known before any work is done, and how many
+documents there are is known for those who wait. Of the documents themselves, one is held at a time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cohegraph.corpora.tables import Row, check_table, decoded, is_table, read_plain_text, read_rows
+from cohegraph.errors import CohegraphError
+
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A document, or why there is none; ``fields`` are the other columns that were asked for."""
+
+    name: str
+    text: str = ""
+    problem: str = ""
+    fields: Row = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A file, with the number of its documents, or why it cannot be read."""
+
+    name: str
+    documents: int = 1
+    problem: str = ""
+
+
+class Documents:
+    """The documents of files, folders and tables, in order.
+
+    Args:
+        names: The files; ``-`` is standard input, one text.
+        text_column: The column with the text, in tables.
+        columns: Other columns to take along; a table without one of them is an error.
+        optional: Columns to take along from tables that have them.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        text_column: str = "text",
+        columns: Sequence[str] = (),
+        optional: Sequence[str] = (),
+    ) -> None:
+        self._text_column, self._columns, self._optional = text_column, tuple(columns), tuple(optional)
+        self._parts = [part for name in names for part in self._looked_at(name)]
+
+    def __len__(self) -> int:
+        return sum(part.documents for part in self._parts)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with files of which nothing can be read."""
+        return [part.problem for part in self._parts if part.problem]
+
+    def __iter__(self) -> Iterator[Entry]:
+        for part in self._parts:
+            shown = printable(part.name)
+            if part.problem:
+                yield Entry(shown, problem=part.problem)
+                continue
+            try:
+                yield from self._entries(part, shown)
+            except CohegraphError as error:
+                yield Entry(shown, problem=printable(str(error)))
+
+    def _entries(self, part: _Part, shown: str) -> Iterator[Entry]:
+        if part.name == STANDARD_INPUT:
+            yield _checked(Entry("standard input", decoded(sys.stdin.buffer.read(), "Standard input")))
+        elif not is_table(Path(part.name)):
+            yield _checked(Entry(shown, read_plain_text(Path(part.name))))
+        else:
+            wanted = (self._text_column, *self._columns)
+            rows = read_rows(Path(part.name), columns=wanted, optional=self._optional)
+            for number, row in enumerate(rows, start=1):
+                text = row.get(self._text_column)
+                fields = {name: row.get(name) for name in (*self._columns, *self._optional)}
+                yield _checked(Entry(f"{shown}:{number}", text if isinstance(text, str) else "", fields=fields))
+
+    def _looked_at(self, name: str) -> Iterator[_Part]:
+        file = Path(name)
+        if name != STANDARD_INPUT and _is_folder(file):
+            # Tables beside text files are about these, more often than not.
+            inside = sorted(file.rglob("*.txt")) or sorted(path for path in file.rglob("*") if is_table(path))
+            if not inside:
+                yield _Part(name, problem=printable(f"The folder {file} has no .txt file and no table."))
+            for path in inside:
+                yield from self._looked_at(str(path))
+        elif name != STANDARD_INPUT and is_table(file):
+            try:
+                yield _Part(name, check_table(file, (self._text_column, *self._columns)))
+            except CohegraphError as error:
+                yield _Part(name, problem=printable(str(error)))
+        else:
+            yield _Part(name)
+
+
+def printable(name: str) -> str:
+    """A name whose bytes are not text can be printed all the same."""
+    return name.encode("utf-8", "replace").decode("utf-8")
+
+
+def _is_folder(file: Path) -> bool:
+    try:
+        return file.is_dir()
+    except OSError:  # a name too long to be one, which reading it will say
+        return False
+
+
+def _checked(entry: Entry) -> Entry:
+    return entry if entry.text.strip() else Entry(entry.name, problem=f"{entry.name} has no text.")

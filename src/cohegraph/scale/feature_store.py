@@ -1,0 +1,181 @@
+"""The features of a corpus in a folder of shards, with vectors that are mapped into memory.
+
+``store.json`` names the shards that the corpus consists of. It is written last and replaced as a whole: whoever reads
+the store meanwhile has the corpus as it was. Shards that it does not name are work in progress, or left from an earlier
+corpus; their rows are found again by the hashes of their texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from scipy import sparse
+
+from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.features import TALLIES, Features
+from cohegraph.files import write_atomically
+from cohegraph.mapped_vectors import MappedVectors
+from cohegraph.progress import track
+from cohegraph.scale.shards import Shard, is_whole, mapped_vectors, read_shard, shards_in
+from cohegraph.settings import Settings
+
+ABOUT = "store.json"
+FORMAT = 1
+_LOCK = ".lock"
+
+
+class Contents(BaseModel):
+    """What ``store.json`` says."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    format: int = Field(FORMAT, ge=1)
+    documents: int = Field(ge=1)
+    patterns: int = Field(ge=1)
+    dimensions: int = Field(ge=1)
+    settings: dict[str, Any]
+    parts: dict[str, str]
+    shards: list[tuple[str, int]] = Field(min_length=1, strict=False)
+
+
+@dataclass(frozen=True)
+class StoredCorpus:
+    """The features of a corpus, its vectors mapped into memory, and what it says of its documents."""
+
+    features: Features
+    ids: tuple[str, ...]
+    labels: tuple[Any, ...]
+    groups: tuple[str | None, ...]
+
+
+class FeatureStore:
+    """A folder with the features of a corpus, as `featurize` writes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.contents = read_contents(folder)
+        self.settings = Settings.from_dict(self.contents.settings)
+
+    def __len__(self) -> int:
+        return self.contents.documents
+
+    def verify(self, *, show_progress: bool = False) -> None:
+        """Raise where a file is not what was written."""
+        names = [name for name, _ in self.contents.shards]
+        for name in track(names, "checking files", len(names), show=show_progress):
+            file = self.folder / name
+            if not file.is_file():
+                raise DamagedFileError(f"The features in {self.folder} lack the file {name}: {_AGAIN}")
+            if not is_whole(file):
+                raise DamagedFileError(f"{file} is damaged: {_AGAIN}")
+
+    def corpus(self, *, show_progress: bool = False) -> StoredCorpus:
+        """The corpus, all files of which are checked first."""
+        self.verify(show_progress=show_progress)
+        contents, ids, labels, groups = self.contents, list[str](), list[Any](), list[str | None]()
+        counts, tallies = list[sparse.csr_array](), list[npt.NDArray[np.int64]]()
+        shapes = {(contents.patterns, len(TALLIES), contents.dimensions)}
+        for name, rows in contents.shards:
+            shard = read_shard(self.folder / name)
+            if len(shard) != rows or {shape_of(shard)} != shapes:
+                raise DamagedFileError(f"{self.folder / name} does not fit the other files: {_AGAIN}")
+            ids += shard.ids
+            labels += shard.labels
+            groups += shard.groups
+            # Counts are small and needed together; a copy, so that the file need not stay open.
+            small = shard.counts.data.max(initial=0) < 2**31
+            counts.append(shard.counts.astype(np.int32 if small else np.int64))
+            tallies.append(np.array(shard.tallies))
+        vectors = MappedVectors(
+            files=tuple(self.folder / name for name, _ in contents.shards),
+            starts=np.cumsum([0, *(rows for _, rows in contents.shards)]),
+            width=contents.dimensions,
+            opened=mapped_vectors,
+        )
+        features = Features(
+            sparse.vstack(counts, format="csr"), vectors, np.concatenate(tallies), dict(contents.parts), self.settings
+        )
+        return StoredCorpus(features, tuple(ids), tuple(labels), tuple(groups))
+
+
+_AGAIN = "run 'cohegraph featurize' again, which computes what is missing."
+
+
+def is_store(folder: Path) -> bool:
+    """Whether a folder holds features, be they complete or not."""
+    return folder.is_dir() and ((folder / ABOUT).is_file() or bool(shards_in(folder)))
+
+
+def shape_of(shard: Shard) -> tuple[int, int, int]:
+    """Patterns, tallies, and dimensions."""
+    return int(shard.counts.shape[1]), shard.tallies.shape[1], shard.vectors.shape[1]
+
+
+def read_contents(folder: Path) -> Contents:
+    """What a store says of itself, checked."""
+    file = folder / ABOUT
+    try:
+        return Contents.model_validate(json.loads(file.read_text("utf-8")))
+    except FileNotFoundError:
+        if is_store(folder):
+            raise CohegraphError(f"The features in {folder} are not complete: {_AGAIN}") from None
+        raise CohegraphError(f"{folder} holds no features: make them with 'cohegraph featurize'.") from None
+    except OSError as error:
+        raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError, ValidationError):
+        raise DamagedFileError(f"{file} is damaged: {_AGAIN}") from None
+
+
+def write_contents(folder: Path, contents: Contents) -> None:
+    """Make the shards that are named the contents of the store."""
+    write_atomically(folder / ABOUT, json.dumps(contents.model_dump(), indent=1) + "\n")
+
+
+def remove_others(folder: Path, kept: Iterable[str]) -> None:
+    """Remove shards that the contents do not name, and what a killed process has left half written."""
+    named = set(kept)
+    stale = [file for file in shards_in(folder) if file.name not in named]
+    for file in (*stale, *folder.glob(".*.arrow.*"), *folder.glob(f".{ABOUT}.*")):
+        file.unlink(missing_ok=True)
+
+
+def check_target(folder: Path) -> None:
+    """Raise where features would be mixed with other things."""
+    if folder.is_dir() and any(folder.iterdir()) and not is_store(folder) and not (folder / _LOCK).exists():
+        raise CohegraphError(f"{folder} holds other things than features: name another folder.")
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Make sure that no other process writes to a store; the lock of one that was killed is free."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / _LOCK).open("w") as stream:
+            _lock(stream, folder)
+            yield
+    except FileExistsError:
+        raise CohegraphError(f"{folder} is a file: name a folder for the features.") from None
+    except OSError as error:
+        raise CohegraphError(
+            f"The features cannot be written to {folder} ({error.strerror or error}): make room or name another "
+            "folder; what is done is kept."
+        ) from None
+
+
+def _lock(stream: IO[str], folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise CohegraphError(f"Another process is writing features to {folder}: wait for it, or stop it.") from None

@@ -1,0 +1,186 @@
+"""A shard: the features of some hundred documents in a row as an Arrow file, named after its content.
+
+The name ends with the SHA-256 of the file, so that a damaged one is known by its name, and the same features are the
+same file whoever made them. A shard is written beside its place and moved into it: it is whole or not there. Vectors
+are not compressed, and can be mapped into memory as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+from scipy import sparse
+
+from cohegraph.errors import DamagedFileError
+from cohegraph.features import TALLIES
+from cohegraph.files import write_atomically
+
+KEY_BYTES = 16
+_ABOUT = b"cohegraph"
+_NAME = re.compile(r"\d{8}-([0-9a-f]{32})\.arrow")
+_OPEN_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Documents in a row.
+
+    Shapes, with N documents: ``keys`` (N,), the hashes of the texts; ``ids``, ``labels`` and ``groups``, N each, of
+    which the last two may be missing; ``counts`` (N, patterns), ``tallies`` (N, len(TALLIES)), ``vectors`` (N,
+    dimensions). ``structure`` and ``vector`` are the hashes of all that shaped the two halves besides the texts.
+    """
+
+    keys: npt.NDArray[np.void]
+    ids: Sequence[str]
+    labels: Sequence[Any]
+    groups: Sequence[str | None]
+    counts: sparse.csr_array
+    tallies: npt.NDArray[np.int64]
+    vectors: npt.NDArray[np.float32]
+    structure: str
+    vector: str
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def key_of(text: str) -> bytes:
+    """The hash of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES]
+
+
+def keys_of(texts: Sequence[str]) -> npt.NDArray[np.void]:
+    """The hashes of texts."""
+    return np.frombuffer(b"".join(map(key_of, texts)), dtype=f"V{KEY_BYTES}")
+
+
+def shards_in(folder: Path) -> list[Path]:
+    """All files of a folder that are shards by their names."""
+    return sorted(file for file in folder.glob("*.arrow") if _NAME.fullmatch(file.name))
+
+
+def write_shard(folder: Path, number: int, shard: Shard) -> Path:
+    """Write a shard, unless the same one is there already."""
+    content = _serialised(shard)
+    file = folder / f"{number:08d}-{hashlib.sha256(content).hexdigest()[:32]}.arrow"
+    if not file.is_file():
+        write_atomically(file, content)
+    return file
+
+
+def is_whole(file: Path) -> bool:
+    """Whether a shard is what was written."""
+    named = _NAME.fullmatch(file.name)
+    with file.open("rb") as stream:
+        return named is not None and hashlib.file_digest(stream, "sha256").hexdigest()[:32] == named[1]
+
+
+def read_shard(file: Path) -> Shard:
+    """A shard whose vectors are mapped into memory."""
+    batch = _batch(file)
+    try:
+        about = json.loads(batch.schema.metadata[_ABOUT])
+        column = {name: batch.column(name) for name in batch.schema.names}
+        starts = column["patterns"].offsets.to_numpy()
+        counts = sparse.csr_array(
+            (column["counts"].values.to_numpy(), column["patterns"].values.to_numpy(), starts),
+            shape=(len(batch), about["patterns"]),
+        )
+        return Shard(
+            keys=np.frombuffer(b"".join(column["key"].to_pylist()), dtype=f"V{KEY_BYTES}"),
+            ids=column["id"].to_pylist(),
+            labels=[None if label is None else json.loads(label) for label in column["label"].to_pylist()],
+            groups=column["group"].to_pylist(),
+            counts=counts,
+            tallies=_matrix(column["tallies"]),
+            vectors=_matrix(column["vector"]),
+            structure=about["structure"],
+            vector=about["vector"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise DamagedFileError(f"{file} is not a file of features as this version of cohegraph writes it.") from None
+
+
+def opened_shard(file: Path) -> Shard:
+    """As `read_shard`; the last few are kept."""
+    return _read(file, _version(file))
+
+
+def mapped_vectors(file: Path) -> npt.NDArray[np.float32]:
+    """The vectors of a shard, mapped into memory; few files are open at once, however many shards there are."""
+    return _mapped(file, _version(file))
+
+
+@lru_cache(maxsize=_OPEN_AT_ONCE)
+def _read(file: Path, version: tuple[int, int]) -> Shard:
+    return read_shard(file)
+
+
+@lru_cache(maxsize=_OPEN_AT_ONCE)
+def _mapped(file: Path, version: tuple[int, int]) -> npt.NDArray[np.float32]:
+    return _matrix(_batch(file).column("vector"))
+
+
+def _version(file: Path) -> tuple[int, int]:
+    """What differs once a damaged file was written anew under its name."""
+    about = file.stat()
+    return about.st_ino, about.st_mtime_ns
+
+
+def _batch(file: Path) -> pyarrow.RecordBatch:
+    try:
+        return pyarrow.ipc.open_file(pyarrow.memory_map(str(file))).get_batch(0)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DamagedFileError(f"{file} cannot be read ({str(error).splitlines()[0]}): it is damaged.") from None
+
+
+def _matrix(column: pyarrow.FixedSizeListArray) -> npt.NDArray[Any]:
+    width = column.type.list_size
+    flat: npt.NDArray[Any] = column.values.to_numpy(zero_copy_only=True)
+    return flat[column.offset * width :][: len(column) * width].reshape(len(column), width)
+
+
+def _serialised(shard: Shard) -> bytes:
+    counts = shard.counts
+    starts = pyarrow.array(counts.indptr.astype(np.int32))
+    about = {
+        "structure": shard.structure,
+        "vector": shard.vector,
+        "patterns": counts.shape[1],
+        "tallies": TALLIES,
+    }
+    columns = {
+        "key": pyarrow.array([bytes(key) for key in shard.keys], pyarrow.binary(KEY_BYTES)),
+        "id": pyarrow.array(shard.ids, pyarrow.string()),
+        "label": pyarrow.array(
+            [None if label is None else json.dumps(label, ensure_ascii=False) for label in shard.labels],
+            pyarrow.string(),
+        ),
+        "group": pyarrow.array(shard.groups, pyarrow.string()),
+        "patterns": pyarrow.ListArray.from_arrays(starts, pyarrow.array(counts.indices.astype(np.int32))),
+        "counts": pyarrow.ListArray.from_arrays(starts, pyarrow.array(counts.data.astype(np.int64))),
+        "tallies": _fixed(shard.tallies.astype(np.int64)),
+        "vector": _fixed(shard.vectors.astype(np.float32)),
+    }
+    batch = pyarrow.record_batch(list(columns.values()), names=list(columns))
+    schema = batch.schema.with_metadata({_ABOUT: json.dumps(about, sort_keys=True)})
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _fixed(matrix: npt.NDArray[Any]) -> pyarrow.FixedSizeListArray:
+    flat = pyarrow.array(np.ascontiguousarray(matrix).reshape(-1))
+    return pyarrow.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
