@@ -15,8 +15,9 @@ from test_gcn import CLASSES, learnable
 from cohegraph.errors import CohegraphError
 from cohegraph.graph.corpus_graph import build_corpus_graph
 from cohegraph.model.training import Labelled, train
+from cohegraph.scale.checkpoints import CheckpointFile
 from cohegraph.scale.team import run_together
-from cohegraph.scale.training import train_in_chunks
+from cohegraph.scale.training import own_rows, train_in_chunks
 from cohegraph.settings import TrainingSettings
 
 EPOCHS = 20
@@ -89,17 +90,81 @@ def test_vectors_may_be_mapped_into_memory(tmp_path):
     same(one, other, 1e-5)
 
 
-def in_chunks(team, *arguments, **options):
+def in_chunks(team, counts, *arguments, **options):
     """What every process of a team runs."""
-    return train_in_chunks(*arguments, team=team, **options)
+    graph = build_corpus_graph(counts, rows=own_rows(counts.shape[0], team))
+    return train_in_chunks(graph, *arguments, team=team, **options)
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_processes_together_give_the_same_weights(size):
     counts, vectors, classes = learnable(documents=100)
     options = TrainingSettings(hidden=16, epochs=EPOCHS, dropout=0.5, input_dropout=0.2, class_weights="balanced")
-    arguments = (build_corpus_graph(counts), vectors.astype(np.float32), classes, CLASSES, options)
-    same(run_together(size, in_chunks, *arguments, chunk=16), train(*arguments), 1e-5)
+    arguments = (vectors.astype(np.float32), classes, CLASSES, options)
+    together = run_together(size, in_chunks, counts, *arguments, chunk=16)
+    same(together, train(build_corpus_graph(counts), *arguments), 1e-5)
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop_after(last):
+    def stop(number, _):
+        if number == last:
+            raise StoppedError
+
+    return stop
+
+
+@pytest.mark.parametrize("dev", [False, True])
+@pytest.mark.parametrize("stopped", [1, 7, 19, 20])
+def test_a_training_that_was_stopped_goes_on_to_the_same_weights(tmp_path, stopped, dev):
+    """Digit by digit: parameters, Adam's state, random numbers and the choice of an epoch are all kept."""
+    counts, vectors, classes = learnable(documents=60)
+    graph = build_corpus_graph(counts)
+    options = TrainingSettings(hidden=8, epochs=EPOCHS, dropout=0.5, input_dropout=0.2, weight_decay=0.01)
+    arguments = (graph, vectors.astype(np.float32), classes, CLASSES, options)
+    held_out = Labelled(graph.weights, vectors, classes) if dev else None
+    undisturbed = train_in_chunks(*arguments, chunk=16, dev=held_out)
+
+    def kept():
+        return CheckpointFile(tmp_path / "kept.safetensors", "this one", between=0)
+
+    with pytest.raises(StoppedError):
+        train_in_chunks(*arguments, chunk=16, dev=held_out, on_epoch=stop_after(stopped), checkpoints=kept())
+    resumed = []
+    again = train_in_chunks(
+        *arguments, chunk=16, dev=held_out, on_epoch=lambda number, _: resumed.append(number), checkpoints=kept()
+    )
+    # The epoch in which it was stopped was not kept.
+    assert resumed == list(range(stopped, EPOCHS + 1))
+    same(again, undisturbed, 0)
+    assert again.chosen_epoch == undisturbed.chosen_epoch
+    assert again.epochs == undisturbed.epochs
+
+
+def test_a_snapshot_of_another_training_or_a_damaged_one_is_not_taken(tmp_path):
+    counts, vectors, classes = learnable(documents=30)
+    arguments = (build_corpus_graph(counts), vectors.astype(np.float32), classes, CLASSES)
+    file, options = tmp_path / "kept.safetensors", TrainingSettings(hidden=8, epochs=3)
+    train_in_chunks(*arguments, options, checkpoints=CheckpointFile(file, "one"))
+    assert CheckpointFile(file, "one").load() is not None
+    assert CheckpointFile(file, "another").load() is None
+    whole = file.read_bytes()
+    for content in (b"", whole[:100], whole[:-10], b"x" * 1000):
+        file.write_bytes(content)
+        assert CheckpointFile(file, "one").load() is None
+
+
+def test_a_team_of_which_one_has_no_edges_takes_the_same_way(tmp_path):
+    """The second process has documents without any pattern."""
+    counts, vectors, classes = learnable(documents=40)
+    counts = counts.tolil()
+    counts[20:] = 0
+    counts = counts.tocsr()
+    arguments = (vectors.astype(np.float32), classes, CLASSES, TrainingSettings(hidden=8, epochs=5))
+    same(run_together(2, in_chunks, counts, *arguments), train(build_corpus_graph(counts), *arguments), 1e-5)
 
 
 def fail(team):

@@ -103,6 +103,10 @@ class Features:
         """The vectors in memory."""
         return np.asarray(self.vectors)
 
+    def in_memory(self) -> Features:
+        """The same features with the vectors in memory."""
+        return replace(self, vectors=self.array)
+
     def tally(self, name: str) -> npt.NDArray[np.int64]:
         """One of TALLIES, for every document."""
         return self.tallies[:, TALLIES.index(name)]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cohegraph.cli import assess, demo, doctor, experiment, explain, serve, systems, train
+from cohegraph.cli import assess, demo, doctor, experiment, explain, featurize, serve, systems, train
 from cohegraph.version import __version__
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command()(assess.assess)
 app.command()(explain.explain)
 app.command()(serve.serve)
 app.command()(train.train)
+app.command("featurize")(featurize.command)
 app.command()(experiment.experiment)
 app.command()(systems.systems)
 app.command()(demo.demo)

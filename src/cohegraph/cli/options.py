@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from cohegraph.presets import STACKS
+
 Device = Annotated[str, typer.Option(help="Where the encoder runs: auto, cpu, cuda or mps.")]
 Threads = Annotated[
     int | None,
@@ -19,6 +21,17 @@ ModelFolder = Annotated[
 ParserPlace = Annotated[str | None, typer.Option(help="Where the model's parser is on this machine.")]
 VectorsPlace = Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")]
 EncoderPlace = Annotated[str | None, typer.Option(help="Where the model's encoder is on this machine.")]
+GroupColumn = Annotated[
+    str | None, typer.Option(help="A column (prompt, topic, author) whose groups are never split between folds.")
+]
+IdColumn = Annotated[
+    str | None, typer.Option(help="The column with the documents' ids; by default the numbers of the rows.")
+]
+StackName = Annotated[str, typer.Option("--stack", help=f"Pretrained parts: {', '.join(STACKS)}.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a setting, such as subgraphs.k=5, or a hyper-parameter; may be repeated."),
+]
 TextColumn = Annotated[str, typer.Option(help="The column with the text, where the file is a table.")]
 
 _MOST_THREADS = 8

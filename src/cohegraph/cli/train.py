@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cohegraph.cli import INTERRUPTED
-from cohegraph.cli.options import Device, TextColumn, Threads, set_threads
+from cohegraph.cli.options import Changes, Device, GroupColumn, IdColumn, StackName, TextColumn, Threads, set_threads
 from cohegraph.cli.output import complain, console, plain, say
 from cohegraph.corpora.tables import read_graded
-from cohegraph.presets import PRESETS, STACKS, preset
+from cohegraph.errors import CohegraphError
+from cohegraph.presets import PRESETS, preset
 from cohegraph.settings import parse_change
+
+if TYPE_CHECKING:
+    from cohegraph.labels import EncodedLabels
+    from cohegraph.model.validation import Validation
+    from cohegraph.settings import Settings
+
+_METHOD, _TEXT, _LABEL = "gcn", "text", "label"
 
 
 def train(
-    corpus: Annotated[Path, typer.Argument(help="Graded documents, one a row: CSV, TSV, JSONL or Parquet.")],
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            help="Graded documents, one a row: CSV, TSV, JSONL or Parquet; or a folder of 'cohegraph featurize'."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
-    system: Annotated[str, typer.Option(help="What to train; 'cohegraph systems' lists all systems.")] = "gcn",
-    text_column: TextColumn = "text",
-    label_column: Annotated[str, typer.Option(help="The column with the level.")] = "label",
-    group_column: Annotated[
-        str | None, typer.Option(help="A column (prompt, topic, author) whose groups are never split between folds.")
-    ] = None,
+    system: Annotated[str, typer.Option(help="What to train; 'cohegraph systems' lists all systems.")] = _METHOD,
+    text_column: TextColumn = _TEXT,
+    label_column: Annotated[str, typer.Option(help="The column with the level.")] = _LABEL,
+    group_column: GroupColumn = None,
     levels: Annotated[
         str | None, typer.Option(help="The levels from lowest to highest, with commas between: poor,fair,good")
     ] = None,
     folds: Annotated[
         int, typer.Option(min=0, help="Folds of the cross-validation that tells how good the model is; 0 for none.")
     ] = 5,
-    preset_name: Annotated[str, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")] = "default",
-    stack: Annotated[str, typer.Option(help=f"Pretrained parts: {', '.join(STACKS)}.")] = "compact",
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a setting, such as subgraphs.k=5, or a hyper-parameter; may be repeated."),
+    preset_name: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            help=f"Named settings, by default 'default', or those of the features: {', '.join(PRESETS)}.",
+        ),
     ] = None,
+    stack: StackName = "compact",
+    changes: Changes = None,
     skip_unlabelled: Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a level.")] = False,
     keep_neighbours: Annotated[
         bool,
@@ -48,63 +65,135 @@ def train(
     keep_texts: Annotated[
         bool, typer.Option("--keep-texts", help="Keep their texts too: whoever has the model can read them.")
     ] = False,
-    id_column: Annotated[
-        str | None, typer.Option(help="The column with the ids to keep; by default the numbers of the rows.")
-    ] = None,
+    id_column: IdColumn = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=1024, help="Processes that train together, on a folder of 'cohegraph featurize'.")
+    ] = 1,
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
     """Train a model on graded documents and save it.
 
     The documents are read once; cross-validation shows what accuracy to expect on new ones; the saved model is then
-    trained on all of them. The folder appears only when the model is complete.
+    trained on all of them. The folder appears only when the model is complete. Of a folder of 'cohegraph featurize',
+    however large, vectors stay on disk, and a training that was stopped goes on where it was.
     """
-    settings = preset(preset_name, stack)
-    wanted = dict(parse_change(change) for change in changes or [])
-    documents = read_graded(
-        corpus,
-        text_column=text_column,
-        label_column=label_column,
-        group_column=group_column,
-        id_column=id_column,
-        skip_unlabelled=skip_unlabelled,
-    )
     from cohegraph.labels import encode_labels
     from cohegraph.model.persistence import check_target
-    from cohegraph.model.validation import check_folds, cross_validate
+    from cohegraph.model.validation import check_folds, validated_fit
+    from cohegraph.scale.feature_store import is_store
+    from cohegraph.scale.team import run_together
+    from cohegraph.scale.training import fit_in_chunks
     from cohegraph.systems.system_model import new_model
 
-    check_target(out)
+    wanted = dict(parse_change(change) for change in changes or [])
     order = [level.strip() for level in levels.split(",")] if levels else None
+    of_store = is_store(corpus)
+    in_chunks = of_store and system == _METHOD
+    if workers > 1 and not in_chunks:
+        raise CohegraphError(
+            f"Several workers train the system '{_METHOD}', on features that are made already: make them with "
+            "'cohegraph featurize', and name their folder."
+        )
+    if of_store:
+        if keep_texts or group_column or id_column or (text_column, label_column) != (_TEXT, _LABEL):
+            raise CohegraphError(
+                f"{corpus} holds features and no texts: name columns when they are made with 'cohegraph featurize', "
+                "and train without --keep-texts."
+            )
+        graded = _of_store(corpus, skip_unlabelled)
+        settings = _settings_for(graded, preset_name, stack)
+    else:
+        settings = preset(preset_name or "default", stack)
+        graded = _of_table(corpus, text_column, label_column, group_column, id_column, skip_unlabelled)
+    check_target(out)
     model = new_model(system, settings, wanted, levels=order, device=device)
-    encoded = encode_labels(documents.labels, order)
-    labels = encoded.values
+    encoded = encode_labels(graded.labels, order)
     if folds:
-        check_folds(labels, documents.groups, folds)
+        check_folds(encoded.values, graded.groups, folds)
     set_threads(threads)
-    model.featurizer.load(model.needs)
-    counts = Counter(labels.tolist())
-    shares = ", ".join(f"{level}: {counts[level]}" for level in encoded.levels)
-    say(f"{len(labels)} documents ({shares}).")
-    if not encoded.ordered:
-        say("The order of these levels is not known: name them from lowest to highest with --levels.")
+    unfinished = out.with_name(f"{out.name}.unfinished")
     try:
-        features = model.featurize(documents.texts, show_progress=True)
-        validation = cross_validate(model, features, labels, documents.groups, folds) if folds else None
-        model.fit(features, labels)
-        if validation:
-            model.use_validation(validation)
+        if not of_store:
+            model.featurizer.load(model.needs)
+        _say_levels(encoded)
+        features = model.featurize(graded.documents, show_progress=True)
+        labels, groups = encoded.values, graded.groups
+        if in_chunks:
+            model, validation = run_together(
+                workers, fit_in_chunks, model, features, labels, groups, folds, unfinished, graded.name
+            )
+        else:
+            validation = validated_fit(model, features, labels, groups, folds)
         if keep_neighbours or keep_texts:
-            model.keep_neighbours(features, labels, ids=documents.ids, texts=documents.texts if keep_texts else None)
+            texts = graded.documents if keep_texts else None
+            model.keep_neighbours(features, labels, ids=graded.ids, texts=texts)
         model.save(out)
     except KeyboardInterrupt:
-        complain(f"Interrupted: nothing was written to {out}.")
+        kept = f"; the same command goes on from {unfinished}" if in_chunks else ""
+        complain(f"Interrupted: nothing was written to {out}{kept}.")
         raise typer.Exit(INTERRUPTED) from None
+    shutil.rmtree(unfinished, ignore_errors=True)
+    _tell(validation, out)
+
+
+@dataclass(frozen=True)
+class _Graded:
+    """Documents, as texts or features, with their labels, and what tells the corpus from others."""
+
+    documents: Any
+    labels: Sequence[Any]
+    groups: list[str] | None
+    ids: Sequence[str] | None
+    name: str = ""
+
+
+def _of_table(file: Path, text: str, label: str, group: str | None, name: str | None, skip_unlabelled: bool) -> _Graded:
+    found = read_graded(
+        file,
+        text_column=text,
+        label_column=label,
+        group_column=group,
+        id_column=name,
+        skip_unlabelled=skip_unlabelled,
+    )
+    return _Graded(found.texts, found.labels, found.groups, found.ids)
+
+
+def _of_store(folder: Path, skip_unlabelled: bool) -> _Graded:
+    from cohegraph.scale.feature_store import FeatureStore
+
+    store = FeatureStore(folder)
+    found = store.labelled(skip_unlabelled=skip_unlabelled, show_progress=True)
+    return _Graded(found.features, found.labels, found.known_groups, found.ids, store.fingerprint)
+
+
+def _settings_for(graded: _Graded, preset_name: str | None, stack: str) -> Settings:
+    """The settings of the features; of a preset, what concerns training, and an error where features would differ."""
+    from cohegraph.model.checks import check_same_settings
+
+    made_with: Settings = graded.documents.settings
+    if preset_name is None:
+        return made_with
+    named = preset(preset_name, stack)
+    check_same_settings(named.of_features(), made_with.of_features())
+    return named
+
+
+def _say_levels(encoded: EncodedLabels) -> None:
+    counts = Counter(encoded.values.tolist())
+    shares = ", ".join(f"{level}: {counts[level]}" for level in encoded.levels)
+    say(f"{len(encoded.values)} documents ({shares}).")
+    if not encoded.ordered:
+        say("The order of these levels is not known: name them from lowest to highest with --levels.")
+
+
+def _tell(validation: Validation | None, out: Path) -> None:
     if validation:
         figures = validation.figures
         console().print(
             *plain(
-                f"Accuracy in {folds}-fold cross-validation: {100 * figures['accuracy']:.1f} % "
+                f"Accuracy in {figures['folds']}-fold cross-validation: {100 * figures['accuracy']:.1f} % "
                 f"(± {100 * figures['std']:.1f}). "
                 f"Always the most frequent level: {100 * figures['majority']:.1f} %."
             )

@@ -18,6 +18,7 @@ alone decides; ``too_short="pattern"`` (the released code) gives all such docume
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,7 +37,7 @@ _DOCUMENTS_AT_ONCE = 65_536
 
 @dataclass(frozen=True)
 class CorpusGraph:
-    """The graph of N training documents and M patterns.
+    """The graph of N training documents, or of the part of it that has N of them, and M patterns.
 
     Shapes: ``weights`` (N, M), ``frequency`` (M,), ``pmi`` (M, M), ``document_degrees`` (N,),
     ``pattern_degrees`` (M,). ``frequency`` counts the documents that contain a pattern.
@@ -57,19 +58,25 @@ def build_corpus_graph(
     pmi: bool = True,
     unseen: Unseen = "ignore",
     too_short: TooShort = "isolated",
+    rows: slice | None = None,
 ) -> CorpusGraph:
-    """The corpus graph of the documents whose pattern counts are the rows of ``counts``."""
+    """The corpus graph of the documents whose pattern counts are the rows of ``counts``.
+
+    With ``rows``, weights and degrees of these documents alone; those of patterns still are of all.
+    """
     counts = _with_too_short(counts, too_short)
     documents, patterns = counts.shape
     frequency = np.bincount(counts.indices[counts.data > 0], minlength=patterns)
-    weights = _weights(counts, pattern_factors(frequency, documents, weighting, unseen, strength))
+    factors = pattern_factors(frequency, documents, weighting, unseen, strength)
+    weights = _weights(counts if rows is None else counts[rows], factors)
     block = _pmi(counts, frequency) if pmi else sparse.csr_array((patterns, patterns))
+    parts = [weights] if rows is None else (_weights(piece, factors) for piece in _pieces(counts))
     return CorpusGraph(
         weights=weights,
         frequency=frequency,
         pmi=block,
         document_degrees=1 + np.asarray(weights.sum(axis=1)),
-        pattern_degrees=1 + np.asarray(weights.sum(axis=0)) + np.asarray(block.sum(axis=1)),
+        pattern_degrees=1 + sum(np.asarray(part.sum(axis=0)) for part in parts) + np.asarray(block.sum(axis=1)),
     )
 
 
@@ -113,12 +120,17 @@ def _with_too_short(counts: sparse.csr_array, too_short: TooShort) -> sparse.csr
     return sparse.hstack([counts, sparse.csr_array(empty[:, None])], format="csr")
 
 
+def _pieces(counts: sparse.csr_array) -> Iterator[sparse.csr_array]:
+    for start in range(0, counts.shape[0], _DOCUMENTS_AT_ONCE):
+        yield counts[start : start + _DOCUMENTS_AT_ONCE]
+
+
 def _pmi(counts: sparse.csr_array, frequency: npt.NDArray[np.int64]) -> sparse.csr_array:
     """Equations 2 and 3, negative values cut to 0."""
     together = sparse.csr_array((counts.shape[1],) * 2)
     # In pieces: all at once would hold a transposed copy of the counts of every document.
-    for start in range(0, counts.shape[0], _DOCUMENTS_AT_ONCE):
-        present = (counts[start : start + _DOCUMENTS_AT_ONCE] > 0).astype(np.float64)
+    for piece in _pieces(counts):
+        present = (piece > 0).astype(np.float64)
         together = together + present.T @ present
     together = together.tocoo()
     row, column = together.coords

@@ -15,14 +15,14 @@ from scipy.special import softmax
 from cohegraph.errors import DamagedFileError
 from cohegraph.features import SURFACE_FIGURES, Features
 from cohegraph.graph.catalogue import catalogue
-from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, pattern_factors
+from cohegraph.graph.corpus_graph import document_weights, pattern_factors
 from cohegraph.model.assessment import notices
 from cohegraph.model.card import CardText, corpus_graph_text
 from cohegraph.model.estimator import Arrays, CoherenceEstimator, Learnt, Lesson, Watch
 from cohegraph.model.gcn import TrainedGCN
 from cohegraph.model.inputs import DocumentInputs
 from cohegraph.model.persistence import Description, wrong_arrays
-from cohegraph.model.training import Labelled, train
+from cohegraph.model.training import Labelled
 from cohegraph.settings import CorpusGraphSettings
 
 _ARRAYS = ("w0", "w1", "pattern_sums", "pattern_degrees", "pattern_frequency")
@@ -73,7 +73,7 @@ class CoherenceModel(CoherenceEstimator[GraphDescription]):
         rows, settings = lesson.features, lesson.settings
         options = settings.corpus_graph
         inputs = DocumentInputs.of(rows, settings.nodes.surface)
-        graph = build_corpus_graph(rows.counts, **options.model_dump())
+        graph = lesson.trainer.graph(rows.counts, options.model_dump())
         dev = None
         if lesson.dev is not None:
             documents, codes = lesson.dev
@@ -85,9 +85,9 @@ class CoherenceModel(CoherenceEstimator[GraphDescription]):
             if watch is not None:
                 watch(number, {**attributes, "gcn_": network})
 
-        result = train(
+        result = lesson.trainer.train(
             graph,
-            inputs(rows),
+            inputs.mapped(rows),
             lesson.codes,
             len(lesson.labels.classes),
             settings.training,

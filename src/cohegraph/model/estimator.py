@@ -18,6 +18,7 @@ from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features, Featurizer, Material
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.labels import EncodedLabels, as_labels, encode_labels
+from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.model.assessment import NOT_ENGLISH, Assessment, unlike_notices
 from cohegraph.model.calibration import Calibration
 from cohegraph.model.card import KEPT_NOTHING, CardText, model_card
@@ -26,6 +27,7 @@ from cohegraph.model.conventions import Classifier, single_params, taken_params
 from cohegraph.model.familiarity import Familiarity
 from cohegraph.model.neighbours import Neighbours
 from cohegraph.model.persistence import Description, StoredModel, read_model, write_model
+from cohegraph.model.training import Trainer, TrainerInMemory
 from cohegraph.model.validation import Validation
 from cohegraph.presets import preset
 from cohegraph.settings import Settings
@@ -40,6 +42,8 @@ Texts = Sequence[str] | Sequence[Document] | Features
 Labels = Sequence[Any] | npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
 Arrays = Mapping[str, npt.NDArray[Any]]
+# Documents whose vectors are read from disk together.
+_READ_AT_ONCE = 4_096
 Watch = Callable[[int, dict[str, Any]], None]
 Described = TypeVar("Described", bound=Description)
 
@@ -53,6 +57,7 @@ class Lesson:
     features: Features
     codes: Codes
     dev: tuple[Features, Codes] | None
+    trainer: Trainer
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,7 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
         dev: tuple[Texts, Labels] | None = None,
         on_epoch: Callable[[int, Self], None] | None = None,
         bare: bool = False,
+        trainer: Trainer | None = None,
     ) -> Self:
         """Train on graded texts.
 
@@ -145,6 +151,7 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
             on_epoch: Called after every epoch with its number and the model as it is then.
             bare: Learn the levels and nothing else: probabilities are not calibrated on dev documents, and how unlike
                 its training documents a text is will not be known.
+            trainer: How the GCN is trained, by default in memory; see `cohegraph.scale.training.ChunkTrainer`.
         """
         settings = self.resolved_settings
         encoded = encode_labels(labels, self.levels)
@@ -185,7 +192,7 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
             if on_epoch is not None:
                 on_epoch(number, view)
 
-        lesson = Lesson(settings, encoded, rows, codes[training], held_out)
+        lesson = Lesson(settings, encoded, rows, codes[training], held_out, trainer or TrainerInMemory())
         learnt = self._learn(lesson, None if on_epoch is None else watch)
         # Only now, so that a training which fails leaves an earlier one whole.
         self.__dict__.update(attributes | learnt.attributes)
@@ -249,7 +256,12 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
     def predict_proba(self, texts: Texts) -> npt.NDArray[np.float64]:
         """The probability of every level, (texts, classes), columns as in `classes_`."""
         self._check_fitted()
-        return self.calibration_(self._probabilities(self._matching(texts)))
+        features = self._matching(texts)
+        if not isinstance(features.vectors, MappedVectors):
+            return self.calibration_(self._probabilities(features))
+        starts = range(0, len(features), _READ_AT_ONCE)
+        parts = [self._probabilities(features[start : start + _READ_AT_ONCE].in_memory()) for start in starts]
+        return self.calibration_(np.concatenate(parts))
 
     def assess(self, texts: Texts, *, show_progress: bool = False) -> list[Assessment]:
         """Level, probabilities, counts and notices of every text."""

@@ -24,6 +24,8 @@ from cohegraph.features import SURFACE_FIGURES, Features
 Floats = npt.NDArray[np.floating]
 NEARER = 0.99
 FEWEST_DOCUMENTS = 20
+# More would not tell it better; of more, as many are taken at equal distances.
+_MOST_DOCUMENTS = 20_000
 _FOLDS = 5
 _MOST_DIRECTIONS = 32
 # A text a hundred times longer than all others is as strange as one ten times longer.
@@ -50,6 +52,8 @@ class Familiarity:
         """The distribution of these documents; nothing where there are too few of them to tell."""
         if len(training) < FEWEST_DOCUMENTS:
             return None
+        if len(training) > _MOST_DOCUMENTS:
+            training = training[np.linspace(0, len(training) - 1, _MOST_DOCUMENTS).astype(np.int64)]
         numbers = _numbers(training)
         fold = np.arange(len(numbers)) % _FOLDS
         held_out = [_distances(numbers[fold == one], *_distribution(numbers[fold != one])) for one in range(_FOLDS)]

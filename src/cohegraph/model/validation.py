@@ -44,9 +44,19 @@ class Validation:
 
 
 def cross_validate(
-    model: Any, features: Features, labels: npt.NDArray[Any], groups: Sequence[str] | None, folds: int
+    model: Any,
+    features: Features,
+    labels: npt.NDArray[Any],
+    groups: Sequence[str] | None,
+    folds: int,
+    *,
+    show_progress: bool = True,
+    **options: Any,
 ) -> Validation:
-    """How good models like this one are on documents that they have not learnt from."""
+    """How good models like this one are on documents that they have not learnt from.
+
+    Further options are those of the models' `fit`.
+    """
     from sklearn.base import clone
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
@@ -56,8 +66,8 @@ def cross_validate(
     splits = splitter(folds, shuffle=True, random_state=0).split(np.zeros(len(labels)), codes, groups)
     scores = []
     held_out = np.zeros((len(labels), codes.max() + 1))
-    for training, test in track(splits, "cross-validating", folds):
-        fold = clone(model).fit(features[training], labels[training], bare=True)
+    for training, test in track(splits, "cross-validating", folds, show=show_progress):
+        fold = clone(model).fit(features[training], labels[training], bare=True, **options)
         held_out[test] = fold.predict_proba(features[test])
         scores.append(float((held_out[test].argmax(axis=1) == codes[test]).mean()))
     figures = {
@@ -68,3 +78,23 @@ def cross_validate(
         "majority": max(Counter(labels.tolist()).values()) / len(labels),
     }
     return Validation(figures, Calibration.of(held_out, codes))
+
+
+def validated_fit(
+    model: Any,
+    features: Features,
+    labels: npt.NDArray[Any],
+    groups: Sequence[str] | None,
+    folds: int,
+    *,
+    show_progress: bool = True,
+    **options: Any,
+) -> Validation | None:
+    """Cross-validate, if there are folds, and train on all documents; further options are those of `fit`."""
+    validation = None
+    if folds:
+        validation = cross_validate(model, features, labels, groups, folds, show_progress=show_progress, **options)
+    model.fit(features, labels, **options)
+    if validation is not None:
+        model.use_validation(validation)
+    return validation

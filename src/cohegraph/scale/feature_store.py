@@ -7,10 +7,12 @@ corpus; their rows are found again by the hashes of their texts.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,7 +45,7 @@ class Contents(BaseModel):
     dimensions: int = Field(ge=1)
     settings: dict[str, Any]
     parts: dict[str, str]
-    shards: list[tuple[str, int]] = Field(min_length=1, strict=False)
+    shards: list[tuple[str, int]] = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,16 @@ class StoredCorpus:
     ids: tuple[str, ...]
     labels: tuple[Any, ...]
     groups: tuple[str | None, ...]
+
+    @property
+    def known_groups(self) -> list[str] | None:
+        """The groups, where documents have any."""
+        return None if None in self.groups else [str(group) for group in self.groups]
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> StoredCorpus:
+        """Some of the documents."""
+        ids, labels, groups = (tuple(compress(column, chosen)) for column in (self.ids, self.labels, self.groups))
+        return StoredCorpus(self.features[chosen], ids, labels, groups)
 
 
 class FeatureStore:
@@ -105,6 +117,28 @@ class FeatureStore:
         )
         return StoredCorpus(features, tuple(ids), tuple(labels), tuple(groups))
 
+    def labelled(self, *, skip_unlabelled: bool, show_progress: bool = False) -> StoredCorpus:
+        """The corpus; documents without a label are left out, or an error."""
+        corpus = self.corpus(show_progress=show_progress)
+        labelled = np.array([label is not None for label in corpus.labels])
+        if not labelled.any():
+            raise CohegraphError(
+                f"The documents in {self.folder} have no labels: run 'cohegraph featurize' again with --label-column."
+            )
+        if labelled.all():
+            return corpus
+        if not skip_unlabelled:
+            raise CohegraphError(
+                f"{int((~labelled).sum())} of {len(labelled)} documents in {self.folder} have no label: leave them out "
+                "with --skip-unlabelled."
+            )
+        return corpus.only(labelled)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells its contents from others."""
+        return hashlib.sha256(self.contents.model_dump_json().encode()).hexdigest()
+
 
 _AGAIN = "run 'cohegraph featurize' again, which computes what is missing."
 
@@ -123,7 +157,7 @@ def read_contents(folder: Path) -> Contents:
     """What a store says of itself, checked."""
     file = folder / ABOUT
     try:
-        return Contents.model_validate(json.loads(file.read_text("utf-8")))
+        return Contents.model_validate_json(file.read_bytes())
     except FileNotFoundError:
         if is_store(folder):
             raise CohegraphError(f"The features in {folder} are not complete: {_AGAIN}") from None

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import OF_ENCODER, Featurizer
 from cohegraph.progress import track
 from cohegraph.scale.engine import BATCH, Halves, LocalEngine, Request, batches, whole_features

@@ -11,8 +11,10 @@ twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +23,13 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from cohegraph.graph.corpus_graph import CorpusGraph
+from cohegraph.features import Features
+from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph
 from cohegraph.model.gcn import GCN, TrainedGCN, dropped
-from cohegraph.model.training import Classes, Floats, Labelled, Loss, Training, optimise, scored_on
+from cohegraph.model.training import Classes, Labelled, Loss, Training, Vectors, optimise, scored_on
+from cohegraph.model.validation import Validation, validated_fit
+from cohegraph.progress import track
+from cohegraph.scale.checkpoints import CheckpointFile
 from cohegraph.scale.team import Alone, Team
 from cohegraph.settings import TrainingSettings
 
@@ -32,9 +38,109 @@ CHUNK = 8_192
 _SKIPPED_AT_ONCE = 1 << 20
 
 
+@dataclass
+class ChunkTrainer:
+    """Trains in chunks, by itself or in a team, with checkpoints if there is a folder for them.
+
+    Args:
+        team: The processes that train together; each is given all documents, and looks at its own.
+        chunk: How many documents are looked at together.
+        checkpoints: Where snapshots are kept: one file for each training, in the order in which they are begun.
+        corpus: What tells the documents from others.
+        trainings: How many trainings there will be, if progress is to be shown.
+    """
+
+    team: Team = field(default_factory=Alone)
+    chunk: int = CHUNK
+    checkpoints: Path | None = None
+    corpus: str = ""
+    trainings: int = 0
+    _begun: int = field(default=0, init=False)
+
+    def graph(self, counts: sparse.csr_array, options: Mapping[str, Any]) -> CorpusGraph:
+        """The part of the corpus graph that has the documents of this process."""
+        return build_corpus_graph(counts, **options, rows=own_rows(counts.shape[0], self.team))
+
+    def train(
+        self,
+        graph: CorpusGraph,
+        vectors: Vectors,
+        classes: Classes,
+        number_of_classes: int,
+        settings: TrainingSettings,
+        *,
+        dev: Labelled | None = None,
+        on_epoch: Callable[[int, TrainedGCN], None] | None = None,
+    ) -> Training[TrainedGCN]:
+        """As `train_in_chunks`."""
+        self._begun += 1
+        file = None
+        if self.checkpoints is not None:
+            training = hashlib.sha256(f"{self.corpus} {number_of_classes} {settings.model_dump_json()}".encode())
+            for array in (classes, graph.frequency, graph.pattern_degrees):
+                training.update(array.tobytes())
+            file = CheckpointFile(
+                self.checkpoints / f"training-{self._begun}.safetensors",
+                training.hexdigest(),
+                writes=self.team.rank == 0,
+            )
+        show = self._shows_epochs(settings.epochs)
+
+        def watched(number: int, network: TrainedGCN) -> None:
+            show(number)
+            if on_epoch is not None:
+                on_epoch(number, network)
+
+        return train_in_chunks(
+            graph,
+            vectors,
+            classes,
+            number_of_classes,
+            settings,
+            chunk=self.chunk,
+            team=self.team,
+            dev=dev,
+            on_epoch=watched,
+            checkpoints=file,
+        )
+
+    def _shows_epochs(self, epochs: int) -> Callable[[int], None]:
+        """What shows how far a training is, in the first process."""
+        title = f"training {self._begun} of {self.trainings}" if self.trainings > 1 else "training"
+        steps = enumerate(track(range(epochs), title, epochs, show=self.trainings > 0 and self.team.rank == 0), start=1)
+
+        def show(number: int) -> None:
+            # One that goes on after a snapshot has some steps behind it.
+            next((step for step, _ in steps if step == number), None)
+            if number == epochs:
+                next(steps, None)
+
+        return show
+
+
+def fit_in_chunks(
+    team: Team,
+    model: Any,
+    features: Features,
+    labels: npt.NDArray[Any],
+    groups: Sequence[str] | None,
+    folds: int,
+    checkpoints: Path,
+    corpus: str,
+) -> tuple[Any, Validation | None]:
+    """`validated_fit` with a `ChunkTrainer`, as every process of a team runs it: the model, and what to expect."""
+    trainer = ChunkTrainer(team, checkpoints=checkpoints, corpus=corpus, trainings=folds + 1)
+    return model, validated_fit(model, features, labels, groups, folds, show_progress=False, trainer=trainer)
+
+
+def own_rows(documents: int, team: Team) -> slice:
+    """The documents that a process looks at: a part in a row of all."""
+    return slice(documents * team.rank // team.size, documents * (team.rank + 1) // team.size)
+
+
 def train_in_chunks(
     graph: CorpusGraph,
-    vectors: Floats,
+    vectors: Vectors,
     classes: Classes,
     number_of_classes: int,
     settings: TrainingSettings,
@@ -43,20 +149,22 @@ def train_in_chunks(
     team: Team | None = None,
     dev: Labelled | None = None,
     on_epoch: Callable[[int, TrainedGCN], None] | None = None,
+    checkpoints: CheckpointFile | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Training[TrainedGCN]:
     """As `cohegraph.model.training.train`, with the same outcome to rounding, in memory that does not grow.
 
     Args:
-        graph: The corpus graph; its weights may be mapped into memory.
-        vectors: The documents' vectors, which may be mapped into memory too.
-        classes: The documents' classes.
+        graph: The corpus graph; in a team, the part of it that has the documents of `own_rows`.
+        vectors: The vectors of all documents, which may be mapped into memory.
+        classes: The classes of all documents.
         number_of_classes: How many there are.
         settings: Those of the training.
         chunk: How many documents are looked at together.
-        team: The processes that train together, each with the same arguments (`cohegraph.scale.team.run_together`).
+        team: The processes that train together (`cohegraph.scale.team.run_together`).
         dev: Documents to choose the epoch with.
         on_epoch: Called after every epoch with its number and the network.
+        checkpoints: Where snapshots are kept; the training goes on after the last one.
         dtype: The type of the weights.
     """
     generator = torch.Generator().manual_seed(settings.seed)
@@ -71,6 +179,7 @@ def train_in_chunks(
         generator,
         dev=scored_on(dev),
         on_epoch=on_epoch,
+        checkpoints=checkpoints,
     )
 
 
@@ -91,13 +200,14 @@ class _GCNInChunks:
     """A GCN with documents that are looked at in chunks; those of this process are one part in a row of all."""
 
     def __init__(
-        self, gcn: GCN, graph: CorpusGraph, vectors: Floats, chunk: int, team: Team, dtype: torch.dtype
+        self, gcn: GCN, graph: CorpusGraph, vectors: Vectors, chunk: int, team: Team, dtype: torch.dtype
     ) -> None:
         self._gcn, self._graph, self._vectors, self._team, self._dtype = gcn, graph, vectors, team, dtype
-        documents = len(vectors)
-        ends = [documents * rank // team.size for rank in range(team.size + 1)]
-        self._own = range(ends[team.rank], ends[team.rank + 1])
+        own = own_rows(len(vectors), team)
+        self._own = range(own.start, own.stop)
         self._starts = range(self._own.start, self._own.stop, chunk)
+        # Of the whole graph: every process must take the same way, whatever its own documents are like.
+        self._has_edges = bool(self._added_up(torch.tensor([graph.weights.nnz], dtype=dtype)) > 0)
         self._pattern_degrees = torch.from_numpy(graph.pattern_degrees).to(dtype)
         self._sums = self._added_up(self._pattern_sums(None, 0.0))
 
@@ -106,7 +216,7 @@ class _GCNInChunks:
 
     def backward(self, loss: Loss, settings: TrainingSettings, generator: torch.Generator) -> float:
         documents, dimensions = self._vectors.shape
-        hidden, has_edges = settings.hidden, self._graph.weights.nnz > 0
+        hidden, has_edges = settings.hidden, self._has_edges
         of_vectors = _copy(generator)
         if settings.input_dropout:
             sums = self._added_up(self._pattern_sums(_copy(generator), settings.input_dropout))
@@ -155,11 +265,12 @@ class _GCNInChunks:
     def _chunks(self) -> Iterator[_Chunk]:
         for start in self._starts:
             rows = slice(start, min(start + self._starts.step, self._own.stop))
+            of_graph = slice(rows.start - self._own.start, rows.stop - self._own.start)
             yield _Chunk(
                 rows,
                 torch.from_numpy(np.array(self._vectors[rows])).to(self._dtype),
-                self._graph.weights[rows].astype(_numpy(self._dtype)),
-                torch.from_numpy(self._graph.document_degrees[rows]).to(self._dtype),
+                self._graph.weights[of_graph].astype(_numpy(self._dtype)),
+                torch.from_numpy(self._graph.document_degrees[of_graph]).to(self._dtype),
             )
 
     def _pattern_sums(self, generator: torch.Generator | None, share: float) -> Tensor:

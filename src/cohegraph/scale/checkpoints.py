@@ -1,0 +1,87 @@
+"""Snapshots of a training on disk: a training that was killed goes on where it was, to the same weights."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, from_numpy
+
+from cohegraph.files import write_atomically
+from cohegraph.model.gcn import TrainedGCN
+from cohegraph.model.training import Epoch, Snapshot
+
+# Seconds. Writing takes milliseconds.
+_BETWEEN = 10.0
+_ABOUT, _CHOSEN = "cohegraph", "chosen."
+_NETWORK = tuple(one.name for one in fields(TrainedGCN))
+
+
+class _About(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    training: str
+    epochs: list[dict[str, float | None]]
+    best: list[float] | None
+    chosen_epoch: int
+
+
+class CheckpointFile:
+    """The last snapshot of one training.
+
+    Args:
+        file: Where it is.
+        training: What tells the training from others: a snapshot of another one is not taken.
+        writes: Whether this process writes it; of several that train together one does.
+        between: The least seconds between two snapshots.
+    """
+
+    def __init__(self, file: Path, training: str, *, writes: bool = True, between: float = _BETWEEN) -> None:
+        self._file, self._training, self._writes, self._between = file, training, writes, between
+        self._written = time.monotonic()
+
+    def load(self) -> Snapshot[TrainedGCN] | None:
+        """The last snapshot; none where the file is missing, damaged, or of another training."""
+        try:
+            with safe_open(self._file, "pt") as stream:
+                about = _About.model_validate(json.loads(stream.metadata()[_ABOUT]))
+                tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (no mapping)
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError, ValidationError):
+            return None
+        if about.training != self._training:
+            return None
+        chosen = {name: tensors.pop(_CHOSEN + name).numpy() for name in _NETWORK if _CHOSEN + name in tensors}
+        return Snapshot(
+            tensors,
+            tuple(Epoch(**epoch) for epoch in about.epochs),  # type: ignore[arg-type]
+            None if about.best is None else (about.best[0], about.best[1]),
+            TrainedGCN(**chosen) if chosen else None,
+            about.chosen_epoch,
+        )
+
+    def after_epoch(self, snapshot: Callable[[], Snapshot[TrainedGCN]], *, last: bool) -> None:
+        """Write a snapshot, if the last one is some time ago, or if it is the last."""
+        if not self._writes or not (last or time.monotonic() - self._written >= self._between):
+            return
+        self._write(snapshot())
+        self._written = time.monotonic()
+
+    def _write(self, now: Snapshot[TrainedGCN]) -> None:
+        tensors: dict[str, Tensor] = dict(now.tensors)
+        if now.chosen is not None:
+            tensors |= {_CHOSEN + name: from_numpy(np.array(getattr(now.chosen, name))) for name in _NETWORK}
+        about = _About(
+            training=self._training,
+            epochs=[asdict(epoch) for epoch in now.epochs],
+            best=None if now.best is None else list(now.best),
+            chosen_epoch=now.chosen_epoch,
+        )
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._file, save(tensors, {_ABOUT: about.model_dump_json()}))
