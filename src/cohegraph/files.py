@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 _MOVES = 20
 # It can only be read by setting it.
@@ -29,6 +30,22 @@ def cache_folder() -> Path:
         folder = Path(tempfile.gettempdir()) / f"cohegraph-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def lock(stream: IO[Any]) -> bool:
+    """Take an open file for this process alone, until it is closed; False where another process has it.
+
+    That of a process that was killed is free.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cohegraph.cli import BAD_INPUT
+from cohegraph.cli import BAD_INPUT, INTERRUPTED
 from cohegraph.cli.options import (
     Device,
     EncoderPlace,
@@ -21,33 +21,37 @@ from cohegraph.cli.options import (
     VectorsPlace,
     set_threads,
 )
-from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain, print_json
+from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain, print_json, say
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
-from cohegraph.corpora.tables import decoded, is_table, read_plain_text, read_texts
+from cohegraph.corpora.stream import STANDARD_INPUT, Documents, Entry
 from cohegraph.errors import CohegraphError
+from cohegraph.progress import track
 
-_STANDARD_INPUT = "-"
+if TYPE_CHECKING:
+    from cohegraph.scale.scoring import Scored
 
-
-@dataclass(frozen=True)
-class _Entry:
-    """A document to assess, or why it cannot be."""
-
-    name: str
-    text: str = ""
-    problem: str = ""
+# Rows of one table of results.
+_ROWS = 1_000
+_PROBLEMS_NAMED = 20
 
 
 def assess(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Text files, folders of .txt files, tables (CSV, TSV, JSONL, Parquet), or - for standard input."
+            help="Text files, tables (CSV, TSV, JSONL, Parquet), folders of either, or - for standard input."
         ),
     ] = None,
     model: ModelFolder = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a document, one a line.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A file for the results, one JSON object a line; a run that was stopped goes on from it."),
+    ] = None,
     text_column: TextColumn = "text",
+    workers: Annotated[
+        int, typer.Option(min=1, max=1024, help="Processes that read the documents; worth it for hundreds of them.")
+    ] = 1,
     parser: ParserPlace = None,
     vectors: VectorsPlace = None,
     encoder: EncoderPlace = None,
@@ -56,97 +60,116 @@ def assess(
 ) -> None:
     """Tell how coherent documents are.
 
-    Every text file is one document, and so is every row of a table. What cannot be read is reported at the end, with
-    exit code 2, and does not keep the others from being assessed.
+    Every text file is one document, and so is every row of a table; there may be any number of them. What cannot be
+    read is reported at the end, with exit code 2, and does not keep the others from being assessed.
     """
-    entries = [_checked(entry) for entry in _entries(files or _default_input(), text_column)]
-    readable = [entry for entry in entries if not entry.problem]
-    if not readable:
-        _give_up(entries, as_json)
-    from cohegraph.systems.system_model import load_model
+    documents = Documents(files or _default_input(), text_column)
+    folder = model or STARTER_MODEL
+    problems = _Problems()
 
-    set_threads(threads)
-    loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
-    results = loaded.assess([entry.text for entry in readable], show_progress=len(readable) > 1)
-    if as_json:
-        waiting = iter(results)
-        for entry in entries:
-            about: dict[str, Any] = {"error": entry.problem} if entry.problem else next(waiting).to_dict()
-            print_json({"document": entry.name, "model": loaded.name_, **about})
-    else:
-        _print_table(loaded, readable, results)
+    @cache
+    def loaded() -> Any:
+        from cohegraph.systems.system_model import load_model
+
+        set_threads(threads)
+        return load_model(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
+
+    def scored(entries: Iterable[Entry], done: int = 0, shown: bool = True) -> Iterator[list[Scored]]:
+        from cohegraph.scale.scoring import score
+
+        found = score(entries, loaded, workers=workers)
+        for some in track(found, "assessing", len(documents), done=done, size=len, show=shown and len(documents) > 1):
+            problems.note(one.entry for one in some)
+            yield some
+
+    try:
+        if out is not None:
+            _to_file(out, documents, folder, loaded, scored)
+        elif as_json:
+            _as_json(documents, loaded, scored)
+        else:
+            _as_tables(documents, loaded, scored)
+    except KeyboardInterrupt:
+        if out is None:
+            raise
+        complain(f"Interrupted: what is done is kept in {out}; the same command goes on with the rest.")
+        raise typer.Exit(INTERRUPTED) from None
     sys.stdout.flush()
-    if len(readable) < len(entries):
-        _give_up(entries)
+    problems.tell()
 
 
-def _give_up(entries: list[_Entry], as_json: bool = False) -> NoReturn:
-    """Say what could not be assessed, and end."""
-    problems = [entry for entry in entries if entry.problem]
-    for entry in problems:
-        if as_json:
-            print_json({"document": entry.name, "error": entry.problem})
-        complain(entry.problem)
-    raise typer.Exit(BAD_INPUT)
+class _Problems:
+    """What could not be assessed."""
+
+    def __init__(self) -> None:
+        self._first: list[str] = []
+        self._number = 0
+
+    def note(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if entry.problem:
+                self._number += 1
+                self._first += [entry.problem] if self._number <= _PROBLEMS_NAMED else []
+
+    def tell(self) -> None:
+        """Say it, and end with the exit code for it, if there is anything."""
+        for problem in self._first:
+            complain(problem)
+        if self._number > len(self._first):
+            complain(f"{self._number - len(self._first)} more documents could not be assessed.")
+        if self._number:
+            raise typer.Exit(BAD_INPUT)
 
 
-def _print_table(model: Any, entries: list[_Entry], results: list[Any]) -> None:
-    out = console()
-    table = assessment_table(model.levels_)
-    remarks = []
-    for entry, result in zip(entries, results, strict=True):
-        add_assessment(table, entry.name, result)
-        remarks += [f"{entry.name}: {notice}" for notice in result.notices]
-    out.print(table)
-    for remark in remarks:
-        out.print(*plain(remark), style="yellow")
-    note = f" {model.note_}" if model.note_ else ""
-    out.print(*plain(f"Model: {model.name_}.{note}"), style="dim")
+Scores = Callable[..., Iterator[list[Any]]]
+
+
+def _as_json(documents: Documents, loaded: Callable[[], Any], scored: Scores) -> None:
+    # On a terminal the results themselves show how far it is.
+    for some in scored(documents, shown=not sys.stdout.isatty()):
+        for one in some:
+            if one.result is None:
+                print_json({"document": one.entry.name, "error": one.entry.problem})
+            else:
+                print_json({"document": one.entry.name, "model": loaded().name_, **one.result.to_dict()})
+        sys.stdout.flush()
+
+
+def _as_tables(documents: Documents, loaded: Callable[[], Any], scored: Scores) -> None:
+    """One table, or several one below the other where there are very many documents."""
+    from cohegraph.scale.engine import batches
+
+    screen, model = console(), None
+    # A bar and tables would write over each other.
+    found = scored(documents, shown=len(documents) <= _ROWS or not sys.stdout.isatty())
+    for rows in batches((one for some in found for one in some if one.result is not None), _ROWS):
+        model = loaded()
+        table = assessment_table(model.levels_)
+        for one in rows:
+            add_assessment(table, one.entry.name, one.result)
+        screen.print(table)
+        for one in rows:
+            for notice in one.result.notices:
+                screen.print(*plain(f"{one.entry.name}: {notice}"), style="yellow")
+    if model is not None:
+        screen.print(*plain(f"Model: {model.name_}.{f' {model.note_}' if model.note_ else ''}"), style="dim")
+
+
+def _to_file(out: Path, documents: Documents, folder: Path, loaded: Callable[[], Any], scored: Scores) -> None:
+    from cohegraph.model.persistence import read_about
+    from cohegraph.scale.results_file import results_file
+
+    sha256 = str(read_about(folder)["weights"]["sha256"])
+    with results_file(out, {"model": loaded().name_, "model_sha256": sha256}) as file:
+        remaining = file.skip_done(documents)
+        if file.found:
+            say(f"{file.found} of {len(documents)} documents are in {out} already.")
+        for some in scored(remaining, file.found):
+            file.write(some)
+    console().print(*plain(f"The results of {len(documents)} documents are in {out}."))
 
 
 def _default_input() -> list[str]:
     if sys.stdin.isatty():
         raise CohegraphError("Name a file to assess, or - to type or pipe a text: cohegraph assess FILE.txt")
-    return [_STANDARD_INPUT]
-
-
-def _entries(names: list[str], text_column: str) -> Iterator[_Entry]:
-    for name in names:
-        try:
-            yield from _entries_of(name, text_column)
-        except CohegraphError as error:
-            yield _Entry(_printable(name), problem=_printable(str(error)))
-
-
-def _entries_of(name: str, text_column: str) -> Iterator[_Entry]:
-    if name == _STANDARD_INPUT:
-        yield _Entry("standard input", decoded(sys.stdin.buffer.read(), "Standard input"))
-        return
-    file, shown = Path(name), _printable(name)
-    if _is_folder(file):
-        inside = sorted(file.rglob("*.txt"))
-        if not inside:
-            raise CohegraphError(f"The folder {file} has no .txt file.")
-        yield from _entries([str(path) for path in inside], text_column)
-    elif is_table(file):
-        yield from (_Entry(f"{shown}:{row}", text or "") for row, text in enumerate(read_texts(file, text_column), 1))
-    else:
-        yield _Entry(shown, read_plain_text(file))
-
-
-def _is_folder(file: Path) -> bool:
-    try:
-        return file.is_dir()
-    except OSError:  # a name too long to be one, which reading it will say
-        return False
-
-
-def _printable(name: str) -> str:
-    """A name whose bytes are not text can be printed all the same."""
-    return name.encode("utf-8", "replace").decode("utf-8")
-
-
-def _checked(entry: _Entry) -> _Entry:
-    if entry.problem or entry.text.strip():
-        return entry
-    return _Entry(entry.name, problem=f"{entry.name} has no text to assess.")
+    return [STANDARD_INPUT]

@@ -119,4 +119,4 @@ def _is_folder(file: Path) -> bool:
 
 
 def _checked(entry: Entry) -> Entry:
-    return entry if entry.text.strip() else Entry(entry.name, problem=f"{entry.name} has no text.")
+    return entry if entry.text.strip() else Entry(entry.name, problem=f"{entry.name} has no text to assess.")

@@ -263,21 +263,29 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
         parts = [self._probabilities(features[start : start + _READ_AT_ONCE].in_memory()) for start in starts]
         return self.calibration_(np.concatenate(parts))
 
-    def assess(self, texts: Texts, *, show_progress: bool = False) -> list[Assessment]:
-        """Level, probabilities, counts and notices of every text."""
-        return self.assessed(texts, show_progress=show_progress)[1]
+    def assess(
+        self, texts: Texts, *, show_progress: bool = False, spoken: Sequence[str] | None = None
+    ) -> list[Assessment]:
+        """Level, probabilities, counts and notices of every text.
 
-    def assessed(self, texts: Texts, *, show_progress: bool = False) -> tuple[Features, list[Assessment]]:
+        Where texts are given as features, ``spoken`` are the texts themselves, if they are at hand: that a text is not
+        English can be told by nothing else.
+        """
+        return self.assessed(texts, show_progress=show_progress, spoken=spoken)[1]
+
+    def assessed(
+        self, texts: Texts, *, show_progress: bool = False, spoken: Sequence[str] | None = None
+    ) -> tuple[Features, list[Assessment]]:
         """`assess`, and the features that it looked at."""
         self._check_fitted()
         features = self._matching(texts, show_progress=show_progress)
         results = []
+        originals: Sequence[str | Document | None] = texts if not isinstance(texts, Features) else spoken or []
         rows = zip(
             self._counts(features),
             self.calibration_(self._probabilities(features)),
             [None] * len(features) if self.familiarity_ is None else self.familiarity_.unlikeness(features).tolist(),
-            # What only the text itself shows; features do not have it any more.
-            [None] * len(features) if isinstance(texts, Features) else texts,
+            originals or [None] * len(features),
             strict=True,
         )
         for counts, probabilities, unlike, text in rows:

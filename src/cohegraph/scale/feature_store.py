@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from scipy import sparse
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features
-from cohegraph.files import write_atomically
+from cohegraph.files import lock, write_atomically
 from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.progress import track
 from cohegraph.scale.shards import Shard, is_whole, mapped_vectors, read_shard, shards_in
@@ -193,7 +193,8 @@ def only_writer(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / _LOCK).open("w") as stream:
-            _lock(stream, folder)
+            if not lock(stream):
+                raise CohegraphError(f"Another process is writing features to {folder}: wait for it, or stop it.")
             yield
     except FileExistsError:
         raise CohegraphError(f"{folder} is a file: name a folder for the features.") from None
@@ -202,14 +203,3 @@ def only_writer(folder: Path) -> Iterator[None]:
             f"The features cannot be written to {folder} ({error.strerror or error}): make room or name another "
             "folder; what is done is kept."
         ) from None
-
-
-def _lock(stream: IO[str], folder: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise CohegraphError(f"Another process is writing features to {folder}: wait for it, or stop it.") from None

@@ -1,0 +1,58 @@
+"""Assessments of any number of documents, in order, in memory that does not grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from cohegraph.corpora.stream import Entry
+from cohegraph.errors import CohegraphError
+from cohegraph.features import Featurizer
+from cohegraph.model.assessment import Assessment
+from cohegraph.model.coherence_model import CoherenceModel
+from cohegraph.scale.engine import BATCH, LocalEngine, Request, batches, whole_features
+from cohegraph.systems.system_model import SystemModel
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A document with its assessment; none where it could not be read."""
+
+    entry: Entry
+    result: Assessment | None
+
+
+def score(
+    entries: Iterable[Entry], loaded: Callable[[], CoherenceModel | SystemModel], *, workers: int = 1
+) -> Iterator[list[Scored]]:
+    """The entries with their assessments, some at a time; the model is loaded when the first text is there.
+
+    With several ``workers`` as many processes parse and encode; each computes with one thread, so that the last digits
+    of a probability may differ from those of a single process with several.
+    """
+    if workers == 1:
+        for some in batches(entries):
+            readable = [entry.text for entry in some if not entry.problem]
+            yield _joined(some, loaded().assess(readable) if readable else [])
+        return
+    model = loaded()
+    if model.needs:
+        raise CohegraphError(
+            f"A model of the system '{model.system_name}' reads token by token, which several --workers do not share: "
+            "leave them out."
+        )
+    featurizer = Featurizer(model.settings_, device=model.device)
+    featurizer.load()
+    for request, halves in LocalEngine(featurizer, workers).computed(map(_request, batches(entries, BATCH))):
+        results = model.assess(whole_features(featurizer, halves), spoken=request.texts) if request.texts else []
+        yield _joined(list(request.about), results)
+
+
+def _request(some: list[Entry]) -> Request[Entry]:
+    texts = [entry.text for entry in some if not entry.problem]
+    return Request(some, texts, [False] * len(texts), [False] * len(texts))
+
+
+def _joined(some: list[Entry], results: list[Assessment]) -> list[Scored]:
+    waiting = iter(results)
+    return [Scored(entry, None if entry.problem else next(waiting)) for entry in some]
