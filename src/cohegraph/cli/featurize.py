@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,9 +15,11 @@ from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
 from cohegraph.labels import is_missing_label
 from cohegraph.presets import PRESETS, preset
-from cohegraph.scale.featurizing import GivenDocument, LocalSource, featurize
 from cohegraph.settings import parse_change
 from cohegraph.text.document import well_formed
+
+if TYPE_CHECKING:
+    from cohegraph.scale.featurizing import GivenDocument
 
 _LABEL = "label"
 
@@ -54,6 +56,7 @@ def command(
     from cohegraph.features import Featurizer
     from cohegraph.scale.engine import LocalEngine
     from cohegraph.scale.feature_store import check_target
+    from cohegraph.scale.featurizing import LocalSource, featurize
     from cohegraph.scale.processes import cores
 
     check_target(out)
@@ -79,6 +82,8 @@ def command(
 def _given(
     documents: Documents, label_column: str, group_column: str | None, id_column: str | None
 ) -> Iterator[GivenDocument]:
+    from cohegraph.scale.featurizing import GivenDocument
+
     for entry in documents:
         if entry.problem:
             raise CohegraphError(f"{entry.problem} Mend or remove it, and run the same command again.")

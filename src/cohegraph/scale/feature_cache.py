@@ -3,7 +3,7 @@
 The features of a text are kept in two halves, the one that needs parser and word vectors and the one that needs the
 encoder, so that another delta does not encode again and another encoder does not parse again. A half is found by the
 SHA-256 of the text, of the settings that shape it and of the pretrained parts' identities. All halves are in one SQLite
-file, each as safetensors; a half or a file that is damaged is made anew.
+file, each as safetensors with a checksum; a half or a file that is damaged is made anew.
 
 What only some systems need is kept in the same way; vectors of tokens, which are many, lie in files beside, as float16,
 and are mapped into memory (`TokenFiles`).
@@ -15,8 +15,9 @@ import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -55,8 +56,20 @@ _T = TypeVar("_T")
 # Another process may be writing.
 _PATIENCE_SECONDS = 60
 _GRID = ("size", "cells")
+# Bytes of a checksum.
+_SEAL = 8
 # Named anew whenever the meaning of a role changes.
 _ROLES = "grid of underlying roles"
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """Where a cache is, how many halves of texts and sequences of tokens it keeps, and its bytes on disk."""
+
+    folder: Path
+    halves: int
+    sequences: int
+    size: int
 
 
 class FeatureCache:
@@ -86,6 +99,57 @@ class FeatureCache:
         )
         parts = list(track(chunks, "reading documents", len(texts), size=len, show=show_progress))
         return Features.concatenate(parts) if parts else featurizer.featurize([], needs=wanted)
+
+    def info(self) -> CacheInfo:
+        """How much is kept."""
+        return self._guarded(self._info)
+
+    def verify(self, *, show_progress: bool = False) -> tuple[int, int]:
+        """Look at everything: how much there is, and how much of it was damaged, which is removed."""
+        return self._guarded(partial(self._verify, show_progress))
+
+    def clear(self) -> None:
+        """Remove everything; a process that reads meanwhile keeps what it has opened."""
+
+        def remove() -> None:
+            for file in self._files():
+                file.unlink(missing_ok=True)
+
+        self._documents.clear()
+        self._guarded(remove)
+
+    def _files(self) -> list[Path]:
+        folder = self._file.parent
+        return sorted({*folder.glob(f"{FILE}*"), *folder.glob("tokens-*.f16")})
+
+    def _info(self) -> CacheInfo:
+        with closing(self._connect()) as connection:
+            halves, sequences = (
+                connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("halves", "tokens")
+            )
+        return CacheInfo(self._file.parent, halves, sequences, sum(file.stat().st_size for file in self._files()))
+
+    def _verify(self, show_progress: bool) -> tuple[int, int]:
+        with closing(self._connect()) as connection:
+            halves = [key for (key,) in connection.execute("SELECT key FROM halves")]
+            tokens = [key for (key,) in connection.execute("SELECT key FROM tokens")]
+            looked_at = track(
+                chain(zip(repeat("halves"), halves), zip(repeat("tokens"), tokens)),
+                "looking at features",
+                len(halves) + len(tokens),
+                show=show_progress,
+            )
+            damaged = [(table, key) for table, key in looked_at if not self._is_good(connection, table, key)]
+            with connection:
+                for table, key in damaged:
+                    connection.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
+        return len(halves) + len(tokens), len(damaged)
+
+    def _is_good(self, connection: sqlite3.Connection, table: str, key: str) -> bool:
+        if table == "tokens":
+            return self._token_files.is_good(connection, key)
+        row = connection.execute("SELECT content FROM halves WHERE key = ?", (key,)).fetchone()
+        return row is not None and _is_whole(row[0])
 
     def _chunk(self, texts: Sequence[str], featurizer: Featurizer, needs: Sequence[Material]) -> Features:
         structures = self._halves(
@@ -143,14 +207,14 @@ class FeatureCache:
             with closing(self._connect()) as connection, connection:
                 connection.executemany(
                     "INSERT OR REPLACE INTO halves VALUES (?, ?)",
-                    [(keys[text], save_safetensors(arrays)) for text, arrays in made.items()],
+                    [(keys[text], _sealed(save_safetensors(arrays))) for text, arrays in made.items()],
                 )
         return [arrays for text in texts if (arrays := found[text]) is not None]
 
     def _read(self, connection: sqlite3.Connection, key: str, fits: Callable[[Arrays], bool]) -> Arrays | None:
         row = connection.execute("SELECT content FROM halves WHERE key = ?", (key,)).fetchone()
         try:
-            arrays: Arrays | None = None if row is None else load_safetensors(row[0])
+            arrays: Arrays | None = None if row is None or not _is_whole(row[0]) else load_safetensors(row[0][_SEAL:])
         except (SafetensorError, TypeError):
             return None
         return arrays if arrays is not None and fits(arrays) else None
@@ -196,6 +260,15 @@ class FeatureCache:
             connection.close()
             raise
         return connection
+
+
+def _sealed(content: bytes) -> bytes:
+    """Content with a checksum before it."""
+    return hashlib.blake2b(content, digest_size=_SEAL).digest() + content
+
+
+def _is_whole(sealed: Any) -> bool:
+    return isinstance(sealed, bytes) and len(sealed) > _SEAL and _sealed(sealed[_SEAL:]) == sealed
 
 
 def _fits_grid(arrays: Arrays) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -79,19 +79,22 @@ class FeatureStore:
     def __len__(self) -> int:
         return self.contents.documents
 
-    def verify(self, *, show_progress: bool = False) -> None:
-        """Raise where a file is not what was written."""
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        files = [self.folder / name for name, _ in self.contents.shards]
+        return sum(file.stat().st_size for file in files if file.is_file())
+
+    def damaged(self, *, show_progress: bool = False) -> list[str]:
+        """The names of files that are missing or not what was written."""
         names = [name for name, _ in self.contents.shards]
-        for name in track(names, "checking files", len(names), show=show_progress):
-            file = self.folder / name
-            if not file.is_file():
-                raise DamagedFileError(f"The features in {self.folder} lack the file {name}: {_AGAIN}")
-            if not is_whole(file):
-                raise DamagedFileError(f"{file} is damaged: {_AGAIN}")
+        looked_at = track(names, "checking files", len(names), show=show_progress)
+        return [name for name in looked_at if not (self.folder / name).is_file() or not is_whole(self.folder / name)]
 
     def corpus(self, *, show_progress: bool = False) -> StoredCorpus:
         """The corpus, all files of which are checked first."""
-        self.verify(show_progress=show_progress)
+        for name in self.damaged(show_progress=show_progress):
+            raise DamagedFileError(f"{self.folder / name} is damaged or missing: {_AGAIN}")
         contents, ids, labels, groups = self.contents, list[str](), list[Any](), list[str | None]()
         counts, tallies = list[sparse.csr_array](), list[npt.NDArray[np.int64]]()
         shapes = {(contents.patterns, len(TALLIES), contents.dimensions)}
@@ -158,7 +161,7 @@ def read_contents(folder: Path) -> Contents:
     file = folder / ABOUT
     try:
         return Contents.model_validate_json(file.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if is_store(folder):
             raise CohegraphError(f"The features in {folder} are not complete: {_AGAIN}") from None
         raise CohegraphError(f"{folder} holds no features: make them with 'cohegraph featurize'.") from None
@@ -179,6 +182,16 @@ def remove_others(folder: Path, kept: Iterable[str]) -> None:
     stale = [file for file in shards_in(folder) if file.name not in named]
     for file in (*stale, *folder.glob(".*.arrow.*"), *folder.glob(f".{ABOUT}.*")):
         file.unlink(missing_ok=True)
+
+
+def remove_store(folder: Path) -> None:
+    """Remove a store, be it complete or not, and its folder if that holds nothing else."""
+    with only_writer(folder):
+        (folder / ABOUT).unlink(missing_ok=True)
+        remove_others(folder, ())
+    (folder / _LOCK).unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def check_target(folder: Path) -> None:

@@ -56,6 +56,10 @@ class TokenFiles:
                 found |= dict(zip(missing, stored, strict=True))
         return {text: sequence for text, sequence in found.items() if sequence is not None}
 
+    def is_good(self, connection: sqlite3.Connection, key: str) -> bool:
+        """Whether what is stored under a key is what was written."""
+        return self._find(connection, key) is not None
+
     def _append(
         self, connection: sqlite3.Connection, name: str, keys: Sequence[str], sequences: Sequence[TokenSequence]
     ) -> list[TokenSequence]:

@@ -1,0 +1,99 @@
+"""``cohegraph cache``: what is kept of features that were computed, and whether it is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cohegraph.cli import BAD_INPUT
+from cohegraph.cli.output import complain, console, plain
+from cohegraph.errors import CohegraphError
+from cohegraph.settings import Settings
+
+app = typer.Typer(
+    help="What is kept of features that were computed: in your cache, or in a folder of 'cohegraph featurize'.",
+    no_args_is_help=True,
+)
+Folder = Annotated[
+    Path | None, typer.Argument(help="A folder of 'cohegraph featurize'; by default your cache of features.")
+]
+
+
+@app.command()
+def info(folder: Folder = None) -> None:
+    """Tell where features are kept, how many, and how large they are."""
+    from cohegraph.scale.feature_cache import FeatureCache
+    from cohegraph.scale.feature_store import FeatureStore
+
+    if folder is None:
+        about = FeatureCache().info()
+        _print(
+            f"{about.folder}: {about.halves} halves of texts' features and {about.sequences} sequences of token "
+            f"vectors, {_megabytes(about.size)}. COHEGRAPH_CACHE names another place."
+        )
+        return
+    store = FeatureStore(folder)
+    contents = store.contents
+    changed = store.settings.flat().items() - Settings().flat().items()
+    _print(
+        f"{folder}: features of {len(store)} documents in {len(contents.shards)} files, {_megabytes(store.size)}, with "
+        f"{contents.patterns} patterns and {contents.dimensions} dimensions."
+    )
+    for name, identity in contents.parts.items():
+        _print(f"{name}: {identity}")
+    _print(f"settings: {', '.join(f'{name}={value}' for name, value in sorted(changed)) or 'the defaults'}")
+
+
+@app.command()
+def verify(folder: Folder = None) -> None:
+    """Look at everything; what is damaged is removed from your cache, or named, and can be computed anew."""
+    from cohegraph.scale.feature_cache import FeatureCache
+    from cohegraph.scale.feature_store import FeatureStore
+
+    if folder is None:
+        number, damaged = FeatureCache().verify(show_progress=True)
+        removed = ", which are removed and will be computed anew" if damaged else ""
+        _print(f"{number} entries looked at, {damaged} of them damaged{removed}.")
+        if damaged:
+            raise typer.Exit(BAD_INPUT)
+        return
+    store = FeatureStore(folder)
+    files = store.damaged(show_progress=True)
+    for file in files:
+        complain(f"{folder / file} is damaged or missing.")
+    if files:
+        raise CohegraphError(
+            f"{len(files)} of the {len(store.contents.shards)} files in {folder} are not as they were written: run the "
+            "same 'cohegraph featurize' again, which computes what is missing."
+        )
+    _print(f"All {len(store.contents.shards)} files in {folder} are as they were written.")
+
+
+@app.command()
+def clear(folder: Folder = None, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Remove all features that are kept; they can be computed again."""
+    from cohegraph.files import cache_folder
+    from cohegraph.scale.feature_cache import FeatureCache
+    from cohegraph.scale.feature_store import is_store, remove_store
+
+    if folder is not None and not is_store(folder):
+        raise CohegraphError(f"{folder} holds no features.")
+    place = folder or cache_folder()
+    if not yes and not typer.confirm(f"Remove the features in {place}?"):
+        _print("Nothing was removed.")
+        return
+    if folder is None:
+        FeatureCache().clear()
+    else:
+        remove_store(folder)
+    _print(f"The features in {place} are removed.")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _print(line: str) -> None:
+    console().print(*plain(line))
