@@ -41,7 +41,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) --editable ".[models,serve,stanza,dev]"
+	$(PIP) --editable ".[models,serve,stanza,ray,dev]"
 	touch $@
 
 clean:

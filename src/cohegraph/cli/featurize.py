@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,17 +11,19 @@ import typer
 from cohegraph.cli import INTERRUPTED
 from cohegraph.cli.options import Changes, Device, GroupColumn, IdColumn, StackName, TextColumn
 from cohegraph.cli.output import complain, console, plain, say
-from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
-from cohegraph.labels import is_missing_label
 from cohegraph.presets import PRESETS, preset
 from cohegraph.settings import parse_change
-from cohegraph.text.document import well_formed
 
 if TYPE_CHECKING:
-    from cohegraph.scale.featurizing import GivenDocument
+    from cohegraph.scale.featurizing import Source
 
-_LABEL = "label"
+
+class Engine(StrEnum):
+    """Who computes features."""
+
+    LOCAL = "local"
+    RAY = "ray"
 
 
 def command(
@@ -39,31 +41,43 @@ def command(
     stack: StackName = "compact",
     changes: Changes = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Processes that compute; by default one a core.")
+        int | None, typer.Option(min=1, max=4096, help="Processes that compute; by default one a core.")
+    ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="Who computes: processes of this machine, or Ray, on this machine or a cluster.")
+    ] = Engine.LOCAL,
+    address: Annotated[
+        str | None, typer.Option(help="The address of a Ray cluster; by default a Ray is started here.")
     ] = None,
     device: Device = "auto",
 ) -> None:
     """Compute the features of a corpus once, for `cohegraph train`.
 
     Whatever the folder holds already is not computed again: run the same command after an interruption, or after
-    documents were added. The files are the same whatever the number of workers.
+    documents were added. The files are the same whatever the number of workers, and whoever computed them.
     """
     settings = preset(preset_name, stack).replaced(dict(parse_change(change) for change in changes or []))
-    required = [column for column in (label_column, group_column, id_column) if column]
-    documents = Documents(corpus, text_column, required, () if label_column else (_LABEL,))
-    if documents.problems:
-        raise CohegraphError(documents.problems[0])
+    if address and engine is not Engine.RAY:
+        raise CohegraphError("--address is that of a Ray cluster: add --engine ray.")
     from cohegraph.features import Featurizer
     from cohegraph.scale.engine import LocalEngine
     from cohegraph.scale.feature_store import check_target
-    from cohegraph.scale.featurizing import LocalSource, featurize
+    from cohegraph.scale.featurizing import Columns, LocalSource, featurize
     from cohegraph.scale.processes import cores
 
+    columns = Columns(text_column, label_column, group_column, id_column)
     check_target(out)
     featurizer = Featurizer(settings, device=device)
+    source: Source
+    if engine is Engine.RAY:
+        from cohegraph.scale.ray_source import RaySource
+
+        source = RaySource(corpus, columns, featurizer, address=address, workers=workers)
+    else:
+        documents = columns.documents(corpus)
+        processes = min(workers or cores(), len(documents))
+        source = LocalSource(columns.read(documents), len(documents), LocalEngine(featurizer, processes))
     featurizer.load()
-    given = _given(documents, label_column or _LABEL, group_column, id_column)
-    source = LocalSource(given, len(documents), LocalEngine(featurizer, min(workers or cores(), len(documents))))
     try:
         done = featurize(source, featurizer, out, show_progress=True)
     except KeyboardInterrupt:
@@ -77,22 +91,3 @@ def command(
             f"Train with: cohegraph train {out} --out MODEL"
         )
     )
-
-
-def _given(
-    documents: Documents, label_column: str, group_column: str | None, id_column: str | None
-) -> Iterator[GivenDocument]:
-    from cohegraph.scale.featurizing import GivenDocument
-
-    for entry in documents:
-        if entry.problem:
-            raise CohegraphError(f"{entry.problem} Mend or remove it, and run the same command again.")
-        label, group, name = (
-            entry.fields.get(column) for column in (label_column, group_column or "", id_column or "")
-        )
-        yield GivenDocument(
-            entry.text,
-            well_formed(str(name)) if id_column else None,
-            None if is_missing_label(label) else well_formed(label) if isinstance(label, str) else label,
-            well_formed(str(group)) if group_column else None,
-        )

@@ -77,16 +77,16 @@ class Documents:
 
     def _entries(self, part: _Part, shown: str) -> Iterator[Entry]:
         if part.name == STANDARD_INPUT:
-            yield _checked(Entry("standard input", decoded(sys.stdin.buffer.read(), "Standard input")))
+            yield checked(Entry("standard input", decoded(sys.stdin.buffer.read(), "Standard input")))
         elif not is_table(Path(part.name)):
-            yield _checked(Entry(shown, read_plain_text(Path(part.name))))
+            yield checked(Entry(shown, read_plain_text(Path(part.name))))
         else:
             wanted = (self._text_column, *self._columns)
             rows = read_rows(Path(part.name), columns=wanted, optional=self._optional)
             for number, row in enumerate(rows, start=1):
                 text = row.get(self._text_column)
                 fields = {name: row.get(name) for name in (*self._columns, *self._optional)}
-                yield _checked(Entry(f"{shown}:{number}", text if isinstance(text, str) else "", fields=fields))
+                yield checked(Entry(f"{shown}:{number}", text if isinstance(text, str) else "", fields=fields))
 
     def _looked_at(self, name: str) -> Iterator[_Part]:
         file = Path(name)
@@ -118,5 +118,6 @@ def _is_folder(file: Path) -> bool:
         return False
 
 
-def _checked(entry: Entry) -> Entry:
+def checked(entry: Entry) -> Entry:
+    """The entry, or one that says that it has no text."""
     return entry if entry.text.strip() else Entry(entry.name, problem=f"{entry.name} has no text to assess.")

@@ -134,12 +134,8 @@ class LocalEngine:
         )
 
 
-_worker: Worker | None = None
-
-
-def _start(settings: Settings, device: str) -> None:
-    global _worker
-    end_with_parent()
+def worker_with_one_thread(settings: Settings, device: str) -> Worker:
+    """A worker, in a process that is there for it alone."""
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -147,7 +143,16 @@ def _start(settings: Settings, device: str) -> None:
     threadpool_limits(1)
     featurizer = Featurizer(settings, device=device)
     featurizer.load()
-    _worker = Worker(featurizer)
+    return Worker(featurizer)
+
+
+_worker: Worker | None = None
+
+
+def _start(settings: Settings, device: str) -> None:
+    global _worker
+    end_with_parent()
+    _worker = worker_with_one_thread(settings, device)
 
 
 def _compute(request: Request[Any]) -> Halves:

@@ -9,7 +9,7 @@ whoever computed them and however often the work was interrupted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,8 +17,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from cohegraph.corpora.stream import Documents, Entry, checked
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import OF_ENCODER, Featurizer
+from cohegraph.labels import is_missing_label
 from cohegraph.progress import track
 from cohegraph.scale.engine import BATCH, Halves, LocalEngine, Request, batches, whole_features
 from cohegraph.scale.feature_store import (
@@ -31,9 +33,11 @@ from cohegraph.scale.feature_store import (
 from cohegraph.scale.halves import Arrays
 from cohegraph.scale.keys import structure_shape, vector_shape
 from cohegraph.scale.shards import Shard, is_whole, key_of, opened_shard, read_shard, shards_in, write_shard
+from cohegraph.text.document import well_formed
 
 # Documents in a file.
 SHARD = 512
+_LABEL = "label"
 Places = npt.NDArray[np.int64]
 
 
@@ -45,6 +49,50 @@ class GivenDocument:
     id: str | None = None
     label: Any = None
     group: str | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of tables hold what; without ``label``, the column of this name where there is one."""
+
+    text: str = "text"
+    label: str | None = None
+    group: str | None = None
+    id: str | None = None
+
+    @property
+    def required(self) -> list[str]:
+        """Columns that must be there."""
+        return [self.text, *(name for name in (self.label, self.group, self.id) if name)]
+
+    def documents(self, names: Iterable[str]) -> Documents:
+        """The documents of files, folders and tables; an error where one cannot be read."""
+        found = Documents(names, self.text, self.required[1:], () if self.label else (_LABEL,))
+        for problem in found.problems:
+            raise CohegraphError(problem)
+        return found
+
+    def entry(self, row: Mapping[str, Any]) -> Entry:
+        """A row of a table that others have read."""
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
+        return checked(Entry("A row", plain[self.text] if isinstance(plain[self.text], str) else "", fields=plain))
+
+    def given(self, entry: Entry) -> GivenDocument:
+        """A document as features need it."""
+        label, group, name = (entry.fields.get(column or "") for column in (self.label or _LABEL, self.group, self.id))
+        return GivenDocument(
+            entry.text,
+            well_formed(str(name)) if self.id else None,
+            None if is_missing_label(label) else well_formed(label) if isinstance(label, str) else label,
+            well_formed(str(group)) if self.group else None,
+        )
+
+    def read(self, documents: Documents) -> Iterator[GivenDocument]:
+        """The documents one after the other; an error at one that has no text."""
+        for entry in documents:
+            if entry.problem:
+                raise CohegraphError(f"{entry.problem} Mend or remove it, and run the same command again.")
+            yield self.given(entry)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,218 @@
+"""Documents that Ray Data reads, and actors on any number of machines compute (extra ``ray``).
+
+Actors load the pretrained parts once and compute with one thread, as the worker processes of one machine do, so that
+the features are the same, digit by digit, on processors of the same kind. One that is killed is started again, and the
+documents it was at are computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import pyarrow
+from safetensors.numpy import load as load_safetensors
+from safetensors.numpy import save as save_safetensors
+
+from cohegraph.corpora.stream import Entry
+from cohegraph.errors import CohegraphError, MissingPartError
+from cohegraph.features import Featurizer
+from cohegraph.scale.engine import BATCH, Halves, Request, Worker, worker_with_one_thread
+from cohegraph.scale.featurizing import Columns, KeyedDocument, Known, Places, find
+from cohegraph.scale.halves import Arrays
+from cohegraph.scale.processes import cores
+from cohegraph.scale.shards import key_of
+from cohegraph.settings import Settings
+
+_READERS = {".jsonl": "read_json", ".ndjson": "read_json", ".json": "read_json", ".csv": "read_csv"}
+# Of a Ray that is started here: what is under way, and nothing else, lies in its shared memory.
+_SHARED_BYTES = 256 * 2**20
+# What is sent to actors with everything else; Ray warns of larger things.
+_SMALL = 2**16
+# Documents that go to an actor, and are lost with it, together: some hundred.
+_BLOCK_BYTES = 2**18
+# Reading takes little of a core, and must go on where actors have all of them.
+_TO_READ = 0
+_COLUMNS = {
+    "key": pyarrow.binary(),
+    "about": pyarrow.string(),
+    "problem": pyarrow.string(),
+    "structure": pyarrow.binary(),
+    "vector": pyarrow.binary(),
+}
+
+Row = dict[str, Any]
+
+
+class RaySource:
+    """See `cohegraph.scale.featurizing.Source`.
+
+    Args:
+        names: Files, folders and tables that every machine sees; or addresses that Ray reads, such as
+            ``s3://bucket/essays/``, of Parquet files unless they end otherwise.
+        columns: Which columns to take.
+        featurizer: What to compute.
+        address: That of a Ray cluster; by default a Ray is started on this machine.
+        workers: How many actors; by default one a core of this machine.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        columns: Columns,
+        featurizer: Featurizer,
+        *,
+        address: str | None = None,
+        workers: int | None = None,
+    ) -> None:
+        self._columns, self._featurizer, self._workers = columns, featurizer, workers or cores()
+        elsewhere = [name for name in names if "://" in name]
+        if elsewhere and len(elsewhere) < len(names):
+            raise CohegraphError("Name files of this machine or addresses of others, not both at once.")
+        here = None if elsewhere else columns.documents(names)
+        self._ray = _started(address)
+        self._rows = self._read(elsewhere[0], elsewhere) if elsewhere else self._read_here(names)
+        self._total = int(self._rows.count()) if here is None else len(here)
+
+    def __len__(self) -> int:
+        return self._total
+
+    def computed(self, known: Known) -> Iterator[tuple[Sequence[KeyedDocument], Halves]]:
+        """See `Source`."""
+        # Held here for as long as actors may have to be started again.
+        places = [
+            half[:2].copy() if half.nbytes < _SMALL else self._ray.put(half[:2].copy())
+            for half in (known.structures, known.vectors)
+        ]
+        rows = self._rows.map_batches(
+            _Actor,
+            fn_constructor_args=(self._featurizer.settings, self._featurizer.device, *places),
+            batch_size=BATCH,
+            batch_format="pyarrow",
+            num_cpus=1,
+            concurrency=self._workers,
+        )
+        try:
+            for batch in rows.iter_batches(batch_size=BATCH, batch_format="pyarrow"):
+                yield _taken_apart(batch)
+        except self._ray.exceptions.RayError as error:
+            raise CohegraphError(f"Ray could not go on ({_reason(error)}); what is done is kept.") from error
+
+    def _read_here(self, names: Sequence[str]) -> Any:
+        """Files that our own readers know, each read by one task, wherever it runs."""
+        columns = self._columns
+        items = self._ray.data.from_items([{"name": name} for name in names], override_num_blocks=1)
+        return items.flat_map(
+            lambda item: (_row(columns, entry) for entry in columns.documents([item["name"]])), num_cpus=_TO_READ
+        )
+
+    def _read(self, first: str, addresses: Sequence[str]) -> Any:
+        """Whatever Ray reads."""
+        reader = _READERS.get(PurePosixPath(first).suffix.lower(), "read_parquet")
+        columns = self._columns
+        try:
+            found = getattr(self._ray.data, reader)(list(addresses), ray_remote_args={"num_cpus": _TO_READ})
+            present = found.columns() or []
+        except Exception as error:  # of Ray, Arrow, or a library for some kind of address
+            raise CohegraphError(f"Ray cannot read {first} ({_reason(error)}).") from None
+        for column in columns.required:
+            if column not in present:
+                raise CohegraphError(f"{first} has no column '{column}': its columns are {', '.join(present)}.")
+        return found.map(lambda row: _row(columns, columns.entry(row)), num_cpus=_TO_READ)
+
+
+class _Actor:
+    """A worker somewhere."""
+
+    def __init__(self, settings: Settings, device: str, structures: Any, vectors: Any) -> None:
+        import ray
+
+        self._worker: Worker = worker_with_one_thread(settings, device)
+        self._known: list[Places] = [
+            half if isinstance(half, np.ndarray) else ray.get(half) for half in (structures, vectors)
+        ]
+
+    def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
+        rows = batch.to_pylist()
+        texts = [(row["text"] or b"").decode("utf-8", "surrogatepass") for row in rows]
+        keys = [key_of(text) for text in texts]
+        bad = np.array([bool(row["problem"]) for row in rows])
+        has_structure, has_vector = ((find(places, keys) >= 0) | bad for places in self._known)
+        halves = self._worker(Request((), texts, has_structure.tolist(), has_vector.tolist()))
+        found = {
+            "key": keys,
+            "about": [row["about"] for row in rows],
+            "problem": [row["problem"] for row in rows],
+            "structure": _sent(halves.structures),
+            "vector": _sent(halves.vectors),
+        }
+        return pyarrow.table([pyarrow.array(found[name], kind) for name, kind in _COLUMNS.items()], list(_COLUMNS))
+
+
+def _row(columns: Columns, entry: Entry) -> Row:
+    """A document as Ray carries it: texts as bytes, for not every string is one for Arrow."""
+    document = columns.given(entry)
+    about = [document.id, document.label, document.group]
+    return {
+        "text": document.text.encode("utf-8", "surrogatepass"),
+        "about": json.dumps(about),
+        "problem": entry.problem,
+    }
+
+
+def _sent(halves: Sequence[Arrays | None]) -> list[bytes | None]:
+    return [None if half is None else save_safetensors(half) for half in halves]
+
+
+def _taken_apart(batch: pyarrow.Table) -> tuple[list[KeyedDocument], Halves]:
+    documents, halves = [], Halves([], [])
+    for row in batch.to_pylist():
+        if row["problem"]:
+            raise CohegraphError(f"{row['problem']} Mend or remove it, and run the same command again.")
+        name, label, group = json.loads(row["about"])
+        documents.append(KeyedDocument(row["key"], name, label, group))
+        halves.structures.append(None if row["structure"] is None else load_safetensors(row["structure"]))
+        halves.vectors.append(None if row["vector"] is None else load_safetensors(row["vector"]))
+    return documents, halves
+
+
+def _started(address: str | None) -> Any:
+    """Ray, connected to a cluster or to one of its own."""
+    # Ray sends figures to its makers, unless it is told otherwise.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"ray\.")
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise MissingPartError("Ray is not installed: pip install 'cohegraph[ray]'.") from None
+    alone: dict[str, Any] = {"num_cpus": cores(), "object_store_memory": _SHARED_BYTES, "include_dashboard": False}
+    try:
+        ray.init(
+            address=address or "local",
+            ignore_reinit_error=True,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            **({} if address else alone),
+        )
+    except Exception as error:  # whatever Ray raises where it cannot be reached or started
+        raise CohegraphError(f"Ray cannot be started or reached ({_reason(error)}): look at --address.") from None
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.target_max_block_size = _BLOCK_BYTES
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    return ray
+
+
+def _reason(error: Exception) -> str:
+    """The last line of what Ray says, which is the cause."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1].rstrip(".") if lines else type(error).__name__
