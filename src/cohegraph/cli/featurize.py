@@ -49,6 +49,12 @@ def command(
     address: Annotated[
         str | None, typer.Option(help="The address of a Ray cluster; by default a Ray is started here.")
     ] = None,
+    shard: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1_000_000, help="Documents in a file: so many at most are computed again after a stop."
+        ),
+    ] = 512,
     device: Device = "auto",
 ) -> None:
     """Compute the features of a corpus once, for `cohegraph train`.
@@ -79,7 +85,7 @@ def command(
         source = LocalSource(columns.read(documents), len(documents), LocalEngine(featurizer, processes))
     featurizer.load()
     try:
-        done = featurize(source, featurizer, out, show_progress=True)
+        done = featurize(source, featurizer, out, shard=shard, show_progress=True)
     except KeyboardInterrupt:
         complain(f"Interrupted: what is done is kept in {out}; the same command goes on with the rest.")
         raise typer.Exit(INTERRUPTED) from None
