@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from pathlib import Path
@@ -92,6 +93,29 @@ def run(monkeypatch, capsys):
         return code, out, err
 
     return command
+
+
+@pytest.fixture
+def one_sentence(run):
+    """Run something that must fail: exit code 2, one sentence, no traceback."""
+
+    def command(*arguments, stdin=b""):
+        code, out, err = run(*arguments, stdin=stdin)
+        assert code == 2
+        assert "Traceback" not in err + out
+        assert err.startswith("cohegraph: ")
+        assert len(err.strip().splitlines()) == 1
+        return err
+
+    return command
+
+
+@pytest.fixture
+def small_corpus(tmp_path, starter):
+    file = tmp_path / "corpus.jsonl"
+    rows = [{"text": one.text, "label": one.level, "topic": one.topic} for one in starter[:18]]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return file
 
 
 @pytest.fixture(scope="session")

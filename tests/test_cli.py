@@ -21,32 +21,9 @@ FAST = ["--set", "training.epochs=5", "--set", "training.hidden=4"]
 
 
 @pytest.fixture
-def one_sentence(run):
-    """Run something that must fail: exit code 2, one sentence, no traceback."""
-
-    def command(*arguments, stdin=b""):
-        code, out, err = run(*arguments, stdin=stdin)
-        assert code == 2
-        assert "Traceback" not in err + out
-        assert err.startswith("cohegraph: ")
-        assert len(err.strip().splitlines()) == 1
-        return err
-
-    return command
-
-
-@pytest.fixture
 def text_file(tmp_path):
     file = tmp_path / "text.txt"
     file.write_text(TEXT, "utf-8")
-    return file
-
-
-@pytest.fixture
-def small_corpus(tmp_path, starter):
-    file = tmp_path / "corpus.jsonl"
-    rows = [{"text": one.text, "label": one.level, "topic": one.topic} for one in starter[:18]]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return file
 
 

@@ -33,8 +33,6 @@ from cohegraph.settings import Settings
 _READERS = {".jsonl": "read_json", ".ndjson": "read_json", ".json": "read_json", ".csv": "read_csv"}
 # Of a Ray that is started here: what is under way, and nothing else, lies in its shared memory.
 _SHARED_BYTES = 256 * 2**20
-# What is sent to actors with everything else; Ray warns of larger things.
-_SMALL = 2**16
 # Documents that go to an actor, and are lost with it, together: some hundred.
 _BLOCK_BYTES = 2**18
 # Reading takes little of a core, and must go on where actors have all of them.
@@ -86,10 +84,7 @@ class RaySource:
     def computed(self, known: Known) -> Iterator[tuple[Sequence[KeyedDocument], Halves]]:
         """See `Source`."""
         # Held here for as long as actors may have to be started again.
-        places = [
-            half[:2].copy() if half.nbytes < _SMALL else self._ray.put(half[:2].copy())
-            for half in (known.structures, known.vectors)
-        ]
+        places = [self._ray.put(half[:2].copy()) for half in (known.structures, known.vectors)]
         rows = self._rows.map_batches(
             _Actor,
             fn_constructor_args=(self._featurizer.settings, self._featurizer.device, *places),
@@ -134,9 +129,7 @@ class _Actor:
         import ray
 
         self._worker: Worker = worker_with_one_thread(settings, device)
-        self._known: list[Places] = [
-            half if isinstance(half, np.ndarray) else ray.get(half) for half in (structures, vectors)
-        ]
+        self._known: list[Places] = [ray.get(structures), ray.get(vectors)]
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
         rows = batch.to_pylist()
@@ -184,8 +177,9 @@ def _taken_apart(batch: pyarrow.Table) -> tuple[list[KeyedDocument], Halves]:
 
 def _started(address: str | None) -> Any:
     """Ray, connected to a cluster or to one of its own."""
-    # Ray sends figures to its makers, unless it is told otherwise.
+    # Ray sends figures to its makers, and complains of how Ray Data starts actors, unless it is told otherwise.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     warnings.filterwarnings("ignore", category=UserWarning, module=r"ray\.")
     try:
         import ray
