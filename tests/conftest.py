@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from material import TEXT
 
 # Two cores are shared with whatever else runs; numerical work in tests is small.
 torch.set_num_threads(1)
@@ -115,6 +116,13 @@ def small_corpus(tmp_path, starter):
     file = tmp_path / "corpus.jsonl"
     rows = [{"text": one.text, "label": one.level, "topic": one.topic} for one in starter[:18]]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return file
+
+
+@pytest.fixture
+def text_file(tmp_path):
+    file = tmp_path / "text.txt"
+    file.write_text(TEXT, "utf-8")
     return file
 
 

@@ -1,4 +1,4 @@
-"""Made-up token vectors and entity grids for tests of systems."""
+"""A made-up text, and made-up token vectors and entity grids for tests of systems."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid
 from cohegraph.text.token_sequence import TokenSequence
+
+TEXT = "The keeper opens the hive. The bees leave the hive. The hive is old. Old hives hold honey. Honey is sweet."
 
 
 def sequence(sentences, paragraphs=None) -> TokenSequence:

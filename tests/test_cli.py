@@ -12,19 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from material import TEXT
 
 from cohegraph.corpora.starter import CORPUS, MODEL
 from cohegraph.version import __version__
 
-TEXT = "The keeper opens the hive. The bees leave the hive. The hive is old. Old hives hold honey. Honey is sweet."
 FAST = ["--set", "training.epochs=5", "--set", "training.hidden=4"]
-
-
-@pytest.fixture
-def text_file(tmp_path):
-    file = tmp_path / "text.txt"
-    file.write_text(TEXT, "utf-8")
-    return file
 
 
 def test_version_and_help(run):

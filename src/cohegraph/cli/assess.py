@@ -79,12 +79,13 @@ def assess(
 
         found = score(entries, loaded, workers=workers)
         for some in track(found, "assessing", len(documents), done=done, size=len, show=shown and len(documents) > 1):
-            problems.note(one.entry for one in some)
+            for one in some:
+                problems.note(one.entry)
             yield some
 
     try:
         if out is not None:
-            _to_file(out, documents, folder, loaded, scored)
+            _to_file(out, documents, folder, loaded, scored, problems)
         elif as_json:
             _as_json(documents, loaded, scored)
         else:
@@ -105,11 +106,10 @@ class _Problems:
         self._first: list[str] = []
         self._number = 0
 
-    def note(self, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            if entry.problem:
-                self._number += 1
-                self._first += [entry.problem] if self._number <= _PROBLEMS_NAMED else []
+    def note(self, entry: Entry) -> None:
+        if entry.problem:
+            self._number += 1
+            self._first += [entry.problem] if self._number <= _PROBLEMS_NAMED else []
 
     def tell(self) -> None:
         """Say it, and end with the exit code for it, if there is anything."""
@@ -155,13 +155,15 @@ def _as_tables(documents: Documents, loaded: Callable[[], Any], scored: Scores) 
         screen.print(*plain(f"Model: {model.name_}.{f' {model.note_}' if model.note_ else ''}"), style="dim")
 
 
-def _to_file(out: Path, documents: Documents, folder: Path, loaded: Callable[[], Any], scored: Scores) -> None:
+def _to_file(
+    out: Path, documents: Documents, folder: Path, loaded: Callable[[], Any], scored: Scores, problems: _Problems
+) -> None:
     from cohegraph.model.persistence import read_about
     from cohegraph.scale.results_file import results_file
 
     sha256 = str(read_about(folder)["weights"]["sha256"])
     with results_file(out, {"model": loaded().name_, "model_sha256": sha256}) as file:
-        remaining = file.skip_done(documents)
+        remaining = file.skip_done(documents, problems.note)
         if file.found:
             say(f"{file.found} of {len(documents)} documents are in {out} already.")
         for some in scored(remaining, file.found):

@@ -114,7 +114,10 @@ def train(
     set_threads(threads)
     unfinished = out.with_name(f"{out.name}.unfinished")
     try:
-        if not of_store:
+        # What is wrong with the features, or with the pretrained parts, is said before anything else.
+        if of_store:
+            model.featurize(graded.documents)
+        else:
             model.featurizer.load(model.needs)
         _say_levels(encoded)
         features = model.featurize(graded.documents, show_progress=True)

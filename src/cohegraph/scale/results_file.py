@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -31,8 +31,11 @@ class ResultsFile:
         self._stream, self._name, self._model = stream, name, model
         self.found = 0
 
-    def skip_done(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """The entries whose results are not in the file yet; those that are must be the first, in the same order."""
+    def skip_done(self, entries: Iterable[Entry], note: Callable[[Entry], None]) -> Iterator[Entry]:
+        """The entries whose results are not in the file yet; those that are must be the first, in the same order.
+
+        Of every entry whose result is there, ``note`` is told.
+        """
         waiting = iter(entries)
         end = 0
         for line in self._stream:
@@ -45,6 +48,7 @@ class ResultsFile:
                     f"{self._name} holds results of other documents or of another model (line {self.found + 1}): name "
                     "another file, or remove it."
                 )
+            note(entry)
             self.found += 1
             end += len(line)
         self._stream.seek(end)
