@@ -30,6 +30,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/gcdc_domain.py
 	$(BIN)/python benchmarks/pipeline.py
 	$(BIN)/python benchmarks/many_documents.py
+	$(BIN)/python benchmarks/throughput.py
 
 starter-model: $(VENV)/.installed
 	$(BIN)/python -m cohegraph.model.starter

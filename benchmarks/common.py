@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from threadpoolctl import threadpool_limits
+
+from cohegraph.corpora.starter import starter_corpus
+
+HANNA = Path(__file__).parents[2] / "shared" / "data" / "hanna" / "stories.jsonl"
 
 
 def set_threads(threads: int) -> None:
@@ -27,3 +33,11 @@ def seconds(run: Callable[[], object], repeats: int = 5) -> float:
 
 def report(what: str, ratio: float, limit: str, detail: str) -> None:
     print(f"{what}: {ratio:,.2f}x  (asked for: {limit})  {detail}", flush=True)
+
+
+def stories(number: int) -> tuple[list[str], str]:
+    """So many stories of HANNA, or texts of similar length made of the starter corpus, and what they are."""
+    if HANNA.is_file():
+        return [json.loads(line)["text"] for line in HANNA.read_text("utf-8").splitlines()][:number], "HANNA stories"
+    corpus = [one.text for one in starter_corpus()]
+    return [f"{corpus[i % 90]} {corpus[(i * 7 + 1) % 90]}" for i in range(number)], "pairs of starter texts"

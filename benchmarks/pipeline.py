@@ -5,30 +5,20 @@ Takes ``../shared/data/hanna/stories.jsonl`` where it is, and else texts of simi
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from common import report, seconds, set_threads
+from common import report, seconds, set_threads, stories
 
 from cohegraph import CoherenceModel
-from cohegraph.corpora.starter import MODEL, starter_corpus
+from cohegraph.corpora.starter import MODEL
 
 DOCUMENTS, PART, ROUNDS = 200, 40, 4
-HANNA = Path(__file__).parents[2] / "shared" / "data" / "hanna" / "stories.jsonl"
-
-
-def texts() -> tuple[list[str], str]:
-    if HANNA.is_file():
-        return [json.loads(line)["text"] for line in HANNA.read_text("utf-8").splitlines()][:DOCUMENTS], "HANNA stories"
-    corpus = [one.text for one in starter_corpus()]
-    return [f"{corpus[i % 90]} {corpus[(i * 7 + 1) % 90]}" for i in range(DOCUMENTS)], "pairs of starter texts"
 
 
 def main() -> None:
     set_threads(2)
-    documents, name = texts()
+    documents, name = stories(DOCUMENTS)
     model = CoherenceModel.load(MODEL)
     featurizer = model.featurizer
     nlp, encoder = featurizer.parser._nlp, featurizer.encoder  # the bare parts, past our own code

@@ -7,6 +7,7 @@ alone takes longer than a text does.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,8 @@ from torch.nn import functional
 from cohegraph.text.networks import Precision
 
 _LARGEST, _SMALLEST = 127.0, 1e-30
+# Tokens, inputs and outputs of the product that is tried, and how often.
+_TRIED, _TRIALS = (64, 384, 1536), 5
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class _Int8Linear:
     def __init__(self, exact: _Linear) -> None:
         self._scale = (exact.weight.abs().amax(dim=1) / _LARGEST).clamp(min=_SMALLEST)
         weight = (exact.weight / self._scale[:, None]).round().T.contiguous()
-        self._in_int8 = weight.device.type == "cpu" and _int8_products_are_exact()
+        self._in_int8 = weight.device.type == "cpu" and _int8_products_pay()
         self._weight = weight.to(torch.int8) if self._in_int8 else weight
         self._bias = exact.bias
 
@@ -60,14 +63,28 @@ class _Int8Linear:
 
 
 @cache
-def _int8_products_are_exact() -> bool:
-    """Whether this processor adds up products of small whole numbers without a limit in between.
+def _int8_products_pay() -> bool:
+    """Whether this processor multiplies small whole numbers right, and faster than floats.
 
-    Those without instructions for it (VNNI) add pairs of products in 16 bits, and cut what does not fit. There whole
-    numbers are multiplied as floats: no faster, but right.
+    Those without instructions for it (VNNI) add pairs of products in 16 bits and cut what does not fit, and some have
+    no fast way at all. There whole numbers are multiplied as floats, which hold such sums exactly: no digit differs.
     """
-    most = torch.full((64, 64), int(_LARGEST), dtype=torch.int8)
-    return bool((torch._int_mm(most, most) == 64 * int(_LARGEST) ** 2).all())
+    inputs = torch.full(_TRIED[:2], int(_LARGEST), dtype=torch.int8)
+    weights = torch.full(_TRIED[1:], int(_LARGEST), dtype=torch.int8)
+    if not (torch._int_mm(inputs, weights) == _TRIED[1] * int(_LARGEST) ** 2).all():
+        return False
+    as_floats = inputs.float(), weights.float()
+    return _seconds(lambda: torch._int_mm(inputs, weights)) < _seconds(lambda: torch.mm(*as_floats))
+
+
+def _seconds(run: Callable[[], Tensor]) -> float:
+    """The shortest of a few runs."""
+    times = []
+    for _ in range(_TRIALS):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
 
 
 @dataclass(frozen=True)
