@@ -45,8 +45,9 @@ class EncoderSettings(_Group):
     overflow: Literal["windows", "cut"] = Field(
         "windows", description="A longer text is encoded in windows that are averaged, or cut as in the paper."
     )
-    precision: Literal["float32", "int8"] = Field(
-        "float32", description="Whole numbers are faster on a processor, and close; for the packaged encoder alone."
+    precision: Literal["auto", "float32", "int8"] = Field(
+        "auto",
+        description="int8 multiplies whole numbers, faster and close; auto does so with the packaged encoder.",
     )
 
 

@@ -376,6 +376,8 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
         try:
             about: Any = cls._description.model_validate(stored.about)
             settings = Settings.from_dict(about.settings)
+            if "precision" not in about.settings.get("encoder", {}):  # saved when there was no choice
+                settings = settings.replaced({"encoder.precision": "float32"})
             settings = settings.replaced({name: place for name, place in moved.items() if place is not None})
             model = cls._described(about, settings, device)
             encoded = encode_labels(about.classes, about.levels)

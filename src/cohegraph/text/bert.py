@@ -121,8 +121,8 @@ class _Layer:
 class BertNetwork:
     """A BERT encoder from a folder with ``config.json`` and ``model.safetensors``.
 
-    With ``precision="int8"`` it multiplies whole numbers: faster on processors that have instructions for it, with
-    vectors close to the exact ones. Raises ValueError where the folder holds another network.
+    Unless ``precision`` is ``float32`` it multiplies whole numbers: faster on processors that have instructions for it,
+    with vectors close to the exact ones. Raises ValueError where the folder holds another network.
     """
 
     def __init__(self, folder: Path, device: str = "cpu", precision: Precision = "float32") -> None:
@@ -136,7 +136,7 @@ class BertNetwork:
 
         def linear(*names: str) -> _Linear | _Int8Linear:
             exact = _Linear(*(torch.cat([weights[f"{name}.{kind}"] for name in names]) for kind in ("weight", "bias")))
-            return _Int8Linear(exact) if precision == "int8" else exact
+            return exact if precision == "float32" else _Int8Linear(exact)
 
         def norm(name: str) -> _Norm:
             return _Norm(weights[f"{name}.weight"], weights[f"{name}.bias"], epsilon)

@@ -70,7 +70,8 @@ class TransformerEncoder:
         max_tokens: The longest piece encoded at once, with its special tokens; the model's own limit if that is less.
         overflow: What happens to a longer text. `windows`: it is encoded in windows one after the other, and the mean
             runs over the tokens of all of them. `cut`: the rest is left out, as in the paper, and counted.
-        precision: `int8` multiplies whole numbers, for the packaged encoder alone: faster on a processor, and close.
+        precision: `int8` multiplies whole numbers, in the packaged encoder alone: faster on a processor, and close.
+            `auto` is that where it can be, and `float32` elsewhere.
         device: `auto` takes CUDA or MPS where there is one, and the CPU elsewhere.
         batch_size: How many windows of similar length are encoded together. By default 1 on a CPU, where larger
             batches are hardly faster on texts of some hundred words and a vector would depend, in its last digits, on

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
-Precision = Literal["float32", "int8"]
+Precision = Literal["auto", "float32", "int8"]
 _DEFAULT = PACKAGED_ENCODERS["all-MiniLM-L6-v2"]
 # Weights, configuration and all that a tokenizer is made of.
 _CONTENT = {".safetensors", ".json", ".txt", ".model"}
@@ -83,7 +83,7 @@ def load_pretrained(source: str, device: str, precision: Precision = "float32") 
     Raises MissingPartError where there is none.
     """
     packaged = find_packaged(PACKAGED_ENCODERS, source)
-    if precision != "float32" and packaged is None:
+    if precision == "int8" and packaged is None:
         raise CohegraphError(
             f"The encoder '{source}' is not one that comes as a package: set encoder.precision=float32 for it."
         )
