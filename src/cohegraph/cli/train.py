@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,6 +80,7 @@ def train(
     from cohegraph.labels import encode_labels
     from cohegraph.model.persistence import check_target
     from cohegraph.model.validation import check_folds, validated_fit
+    from cohegraph.scale.checkpoints import remove_checkpoints
     from cohegraph.scale.feature_store import is_store
     from cohegraph.scale.team import run_together
     from cohegraph.scale.training import fit_in_chunks
@@ -136,7 +136,7 @@ def train(
         kept = f"; the same command goes on from {unfinished}" if in_chunks else ""
         complain(f"Interrupted: nothing was written to {out}{kept}.")
         raise typer.Exit(INTERRUPTED) from None
-    shutil.rmtree(unfinished, ignore_errors=True)
+    remove_checkpoints(unfinished)
     _tell(validation, out)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -22,6 +23,19 @@ from cohegraph.model.training import Epoch, Snapshot
 _BETWEEN = 10.0
 _ABOUT, _CHOSEN = "cohegraph", "chosen."
 _NETWORK = tuple(one.name for one in fields(TrainedGCN))
+
+
+def checkpoint(folder: Path, number: int) -> Path:
+    """The file of one of the trainings of a model, by its number."""
+    return folder / f"training-{number}.safetensors"
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove all snapshots in a folder, and the folder if it holds nothing else."""
+    for file in (*folder.glob("training-*.safetensors"), *folder.glob(".training-*.safetensors.*")):
+        file.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
 
 
 class _About(BaseModel):

@@ -29,7 +29,7 @@ from cohegraph.model.gcn import GCN, TrainedGCN, dropped
 from cohegraph.model.training import Classes, Labelled, Loss, Training, Vectors, optimise, scored_on
 from cohegraph.model.validation import Validation, validated_fit
 from cohegraph.progress import track
-from cohegraph.scale.checkpoints import CheckpointFile
+from cohegraph.scale.checkpoints import CheckpointFile, checkpoint
 from cohegraph.scale.team import Alone, Team
 from cohegraph.settings import TrainingSettings
 
@@ -80,7 +80,7 @@ class ChunkTrainer:
             for array in (classes, graph.frequency, graph.pattern_degrees):
                 training.update(array.tobytes())
             file = CheckpointFile(
-                self.checkpoints / f"training-{self._begun}.safetensors",
+                checkpoint(self.checkpoints, self._begun),
                 training.hexdigest(),
                 writes=self.team.rank == 0,
             )
