@@ -258,6 +258,8 @@ def test_the_number_of_workers_changes_no_byte_and_a_killed_one_neither(tmp_path
     victims = []
 
     class Disturbed:
+        remarks = ()
+
         def __len__(self):
             return len(source)
 

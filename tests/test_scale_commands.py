@@ -98,10 +98,12 @@ def test_surface_figures_dev_documents_and_other_systems(run, made, tmp_path):
 def test_wrong_calls_of_train_on_features(one_sentence, made, store, tmp_path, corpus):
     out = ["--out", tmp_path / "model"]
     assert "name columns when they are made" in one_sentence("train", made, *out, "--group-column", "topic")
-    assert "name columns when they are made" in one_sentence("train", made, *out, "--keep-texts")
+    assert "train without --keep-texts" in one_sentence("train", made, *out, "--keep-texts")
+    assert "made with vectors.source=glove-6b-50d" in one_sentence("train", made, *out, "--stack", "base")
     assert "made with encoder.max_tokens=512" in one_sentence("train", made, *out, "--preset", "paper-toefl")
     assert "made with subgraphs.k=4" in one_sentence("train", made, *out, "--set", "subgraphs.k=5")
     assert "Several workers train the system 'gcn'" in one_sentence("train", corpus, *out, "--workers", 2)
+    assert "There is no file" in one_sentence("train", tmp_path / "absent", *out)
     assert "Several workers train" in one_sentence("train", made, *out, "--workers", 2, "--system", "sgc")
     assert "made without 'grid'" in one_sentence("train", made, *out, "--system", "entity-grid")
     shards_in(store)[0].write_bytes(b"")
@@ -136,9 +138,35 @@ def test_wrong_calls_of_featurize(one_sentence, corpus, tmp_path, store):
     assert "--engine ray" in one_sentence("featurize", corpus, *out, "--address", "auto")
     assert "holds other things" in one_sentence("featurize", corpus, "--out", corpus.parent)
     holes = tmp_path / "holes.jsonl"
-    holes.write_text('{"text": "A dog."}\n{"text": ""}\n')
-    assert "holes.jsonl:2 has no text" in one_sentence("featurize", holes, *out, "--workers", 1)
+    holes.write_text('{"text": "A dog."}\n{"text": ""}\n{"text": null}\n')
+    complaint = one_sentence("featurize", holes, *out, "--workers", 1)
+    assert "2 of 3 documents have no text" in complaint
+    assert "holes.jsonl:2" in complaint
     assert not (tmp_path / "new" / ABOUT).exists()
+    assert "an address" in one_sentence("featurize", "s3://bucket/essays", *out)
+
+
+def test_documents_without_text_can_be_left_out(run, tmp_path, shipped):
+    holes = tmp_path / "holes.jsonl"
+    holes.write_text('{"text": "A dog."}\n{"text": ""}\n{"text": "A cat."}\n')
+    code, out, err = run("featurize", holes, "--out", tmp_path / "new", "--workers", 1, "--skip-empty")
+    assert code == 0
+    assert "1 of 3 documents have no text and are left out" in err
+    assert "The features of 2 documents" in out
+
+
+def test_another_corpus_does_not_replace_one_by_mistake(run, one_sentence, store, tmp_path):
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"text": "A dog."}\n')
+    before = {file.name for file in store.iterdir()}
+    complaint = one_sentence("featurize", other, "--out", store, "--workers", 1)
+    assert "holds the features of 36 documents, and no more than 0 of them are in this corpus" in complaint
+    assert before <= {file.name for file in store.iterdir()}
+    code, out, _ = run("featurize", other, "--out", store, "--workers", 1, "--replace")
+    assert code == 0
+    assert "The features of 1 documents are in" in out
+    assert "0 of them computed now" in " ".join(out.split())
+    assert len(shards_in(store)) == 1
 
 
 def test_a_killed_training_goes_on(made, tmp_path):
@@ -277,7 +305,9 @@ def test_folders_of_tables_are_one_corpus(tmp_path):
     assert len(documents) == 3
     assert [(entry.text, entry.fields["label"]) for entry in documents] == [("one", 1), ("two", 2), ("three", None)]
     (folder / "note.txt").write_text("four")
-    assert [entry.text for entry in Documents([str(folder)])] == ["four"]
+    mixed = Documents([str(folder)])
+    assert [entry.text for entry in mixed] == ["four"]
+    assert "the 1 text files are read, no table" in mixed.remarks[0]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])

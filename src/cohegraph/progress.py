@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypeVar
 
 from rich.console import Console
@@ -33,6 +33,11 @@ def track_bytes(title: str) -> Progress:
     return _progress(SpinnerColumn(), TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
 
 
+def remark(line: str) -> None:
+    """A line on standard error, for those who wait."""
+    _console.print(line, highlight=False, markup=False)
+
+
 def track(
     items: Iterable[T],
     title: str,
@@ -41,7 +46,7 @@ def track(
     done: int = 0,
     size: Callable[[T], int] = lambda _: 1,
     show: bool = True,
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """The items, with a bar and the time left.
 
     ``size`` says how much of the total an item is, ``done`` how much was done before.

@@ -64,6 +64,8 @@ def assess(
     read is reported at the end, with exit code 2, and does not keep the others from being assessed.
     """
     documents = Documents(files or _default_input(), text_column)
+    for remark in documents.remarks:
+        say(remark)
     folder = model or STARTER_MODEL
     problems = _Problems()
 

@@ -81,7 +81,11 @@ def clear(folder: Folder = None, yes: Annotated[bool, typer.Option("--yes", help
     if folder is not None and not is_store(folder):
         raise CohegraphError(f"{folder} holds no features.")
     place = folder or cache_folder()
-    if not yes and not typer.confirm(f"Remove the features in {place}?"):
+    try:
+        agreed = yes or typer.confirm(f"Remove the features in {place}?")
+    except typer.Abort:
+        raise CohegraphError("Nothing was removed: add --yes to remove features without being asked.") from None
+    if not agreed:
         _print("Nothing was removed.")
         return
     if folder is None:

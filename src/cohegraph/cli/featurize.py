@@ -40,6 +40,10 @@ def command(
     preset_name: Annotated[str, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")] = "default",
     stack: StackName = "compact",
     changes: Changes = None,
+    skip_empty: Annotated[bool, typer.Option("--skip-empty", help="Leave out documents without any text.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let the corpus replace another one whose features are in the folder.")
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, max=4096, help="Processes that compute; by default one a core.")
     ] = None,
@@ -71,7 +75,7 @@ def command(
     from cohegraph.scale.featurizing import Columns, LocalSource, featurize
     from cohegraph.scale.processes import cores
 
-    columns = Columns(text_column, label_column, group_column, id_column)
+    columns = Columns(text_column, label_column, group_column, id_column, skip_empty)
     check_target(out)
     featurizer = Featurizer(settings, device=device)
     source: Source
@@ -80,12 +84,15 @@ def command(
 
         source = RaySource(corpus, columns, featurizer, address=address, workers=workers)
     else:
-        documents = columns.documents(corpus)
+        documents = columns.checked(corpus)
         processes = min(workers or cores(), len(documents))
-        source = LocalSource(columns.read(documents), len(documents), LocalEngine(featurizer, processes))
+        engine_here = LocalEngine(featurizer, processes)
+        source = LocalSource(columns.read(documents), len(documents), engine_here, documents.remarks)
+    for remark in source.remarks:
+        say(remark)
     featurizer.load()
     try:
-        done = featurize(source, featurizer, out, shard=shard, show_progress=True)
+        done = featurize(source, featurizer, out, shard=shard, replace=replace, show_progress=True)
     except KeyboardInterrupt:
         complain(f"Interrupted: what is done is kept in {out}; the same command goes on with the rest.")
         raise typer.Exit(INTERRUPTED) from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cohegraph.model.validation import Validation
     from cohegraph.settings import Settings
 
-_METHOD, _TEXT, _LABEL = "gcn", "text", "label"
+_METHOD, _STACK, _TEXT, _LABEL = "gcn", "compact", "text", "label"
 
 
 def train(
@@ -51,7 +51,7 @@ def train(
             help=f"Named settings, by default 'default', or those of the features: {', '.join(PRESETS)}.",
         ),
     ] = None,
-    stack: StackName = "compact",
+    stack: StackName = _STACK,
     changes: Changes = None,
     skip_unlabelled: Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a level.")] = False,
     keep_neighbours: Annotated[
@@ -92,14 +92,15 @@ def train(
     in_chunks = of_store and system == _METHOD
     if workers > 1 and not in_chunks:
         raise CohegraphError(
-            f"Several workers train the system '{_METHOD}', on features that are made already: make them with "
-            "'cohegraph featurize', and name their folder."
+            f"Several workers train the system '{_METHOD}' alone, and on a folder of 'cohegraph featurize' alone: "
+            "leave out --workers, or make features first."
         )
     if of_store:
-        if keep_texts or group_column or id_column or (text_column, label_column) != (_TEXT, _LABEL):
+        if keep_texts:
+            raise CohegraphError(f"{corpus} holds features and no texts: train without --keep-texts.")
+        if group_column or id_column or (text_column, label_column) != (_TEXT, _LABEL):
             raise CohegraphError(
-                f"{corpus} holds features and no texts: name columns when they are made with 'cohegraph featurize', "
-                "and train without --keep-texts."
+                f"{corpus} holds features: name columns when they are made, with 'cohegraph featurize'."
             )
         graded = _of_store(corpus, skip_unlabelled)
         settings = _settings_for(graded, preset_name, stack)
@@ -133,7 +134,7 @@ def train(
             model.keep_neighbours(features, labels, ids=graded.ids, texts=texts)
         model.save(out)
     except KeyboardInterrupt:
-        kept = f"; the same command goes on from {unfinished}" if in_chunks else ""
+        kept = f"; the same command goes on from {unfinished}" if unfinished.is_dir() else ""
         complain(f"Interrupted: nothing was written to {out}{kept}.")
         raise typer.Exit(INTERRUPTED) from None
     remove_checkpoints(unfinished)
@@ -176,9 +177,9 @@ def _settings_for(graded: _Graded, preset_name: str | None, stack: str) -> Setti
     from cohegraph.model.checks import check_same_settings
 
     made_with: Settings = graded.documents.settings
-    if preset_name is None:
+    if preset_name is None and stack == _STACK:
         return made_with
-    named = preset(preset_name, stack)
+    named = preset(preset_name or "default", stack)
     check_same_settings(named.of_features(), made_with.of_features())
     return named
 
@@ -202,5 +203,6 @@ def _tell(validation: Validation | None, out: Path) -> None:
             )
         )
         if figures["accuracy"] <= figures["majority"]:
-            say("That is no better than guessing: more documents may help, or --group-column if texts come in groups.")
+            hint = "" if figures["grouped"] else ", or --group-column if texts come in groups"
+            say(f"That is no better than guessing: more documents may help{hint}.")
     console().print(*plain(f"The model is in {out}. Use it with: cohegraph assess FILE.txt --model {out}"))

@@ -37,7 +37,7 @@ class _Part:
 
 
 class Documents:
-    """The documents of files, folders and tables, in order.
+    """The documents of files, folders and tables, in order; ``remarks`` is what a user should know of their choice.
 
     Args:
         names: The files; ``-`` is standard input, one text.
@@ -54,6 +54,7 @@ class Documents:
         optional: Sequence[str] = (),
     ) -> None:
         self._text_column, self._columns, self._optional = text_column, tuple(columns), tuple(optional)
+        self.remarks: list[str] = []
         self._parts = [part for name in names for part in self._looked_at(name)]
 
     def __len__(self) -> int:
@@ -90,9 +91,16 @@ class Documents:
 
     def _looked_at(self, name: str) -> Iterator[_Part]:
         file = Path(name)
-        if name != STANDARD_INPUT and _is_folder(file):
-            # Tables beside text files are about these, more often than not.
-            inside = sorted(file.rglob("*.txt")) or sorted(path for path in file.rglob("*") if is_table(path))
+        if "://" in name:
+            yield _Part(name, problem=f"{name} is an address, which 'cohegraph featurize --engine ray' reads, if any.")
+        elif name != STANDARD_INPUT and _is_folder(file):
+            texts, tables = sorted(file.rglob("*.txt")), sorted(path for path in file.rglob("*") if is_table(path))
+            if texts and tables:
+                # These are about the texts, more often than not.
+                self.remarks.append(
+                    printable(f"{file} has text files and tables: the {len(texts)} text files are read, no table.")
+                )
+            inside = texts or tables
             if not inside:
                 yield _Part(name, problem=printable(f"The folder {file} has no .txt file and no table."))
             for path in inside:

@@ -124,10 +124,10 @@ def read_rows(
     Where only some ``columns`` are wanted, which must be there, and some that are ``optional``, others may be left out.
     ``legacy`` reads Windows-1252 and stray quotation marks in CSV and TSV too.
     """
+    _must_exist(file)
     ending = file.suffix.lower()
     if ending not in TABLE_ENDINGS:
         raise CohegraphError(f"{file} is not a table that can be read: it must end in {', '.join(TABLE_ENDINGS)}.")
-    _must_exist(file)
     if ending == ".parquet":
         yield from _parquet(file, columns, optional)
     elif ending in (".jsonl", ".ndjson"):

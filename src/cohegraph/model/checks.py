@@ -36,7 +36,7 @@ def check_material(features: Features, needs: Iterable[Material]) -> None:
     for name in sorted(needs):
         if name not in features.material:
             raise CohegraphError(
-                f"The features were made without '{name}', which the model needs: make them anew with "
+                f"The features were made without '{name}', which the model needs: train on texts, or make them with "
                 "model.featurize(texts)."
             )
 

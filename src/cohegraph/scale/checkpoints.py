@@ -61,6 +61,12 @@ class CheckpointFile:
         self._file, self._training, self._writes, self._between = file, training, writes, between
         self._written = time.monotonic()
 
+    @property
+    def epochs(self) -> int:
+        """How many epochs are done."""
+        kept = self.load()
+        return 0 if kept is None else len(kept.epochs)
+
     def load(self) -> Snapshot[TrainedGCN] | None:
         """The last snapshot; none where the file is missing, damaged, or of another training."""
         try:

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features, Featurizer
 from cohegraph.scale.halves import Arrays, encoded_of, structure_halves, structure_of, vector_halves
-from cohegraph.scale.processes import end_with_parent, one_thread
+from cohegraph.scale.processes import end_with_parent, ignoring_interrupts, one_thread
 from cohegraph.settings import Settings
 
 # Documents that a worker is given at once.
@@ -85,6 +85,7 @@ class LocalEngine:
                 yield request, halves
             return
         waiting, under_way = iter(requests), deque[tuple[Request[T], Future[Halves]]]()
+        # Processes start with the first request that needs one.
         pool = self._new_pool()
         try:
             while True:
@@ -97,7 +98,7 @@ class LocalEngine:
                     halves = future.result()
                 except BrokenProcessPool:
                     self._note_loss()
-                    pool.shutdown(wait=False, cancel_futures=True)
+                    _end(pool)
                     pool = self._new_pool()
                     under_way = deque((one, self._submitted(pool, one)) for one, _ in under_way)
                     continue
@@ -105,16 +106,21 @@ class LocalEngine:
                 self._lost = 0
                 yield request, halves
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            _end(pool)
 
     def _submitted(self, pool: ProcessPoolExecutor, request: Request[T]) -> Future[Halves]:
+        ready: Future[Halves] = Future()
+        if all(request.has_structure) and all(request.has_vector):
+            nothing: list[Arrays | None] = [None] * len(request.texts)
+            ready.set_result(Halves(nothing, nothing))
+            return ready
         try:
-            return pool.submit(_compute, Request((), request.texts, request.has_structure, request.has_vector))
+            with ignoring_interrupts():
+                return pool.submit(_compute, Request((), request.texts, request.has_structure, request.has_vector))
         except BrokenProcessPool as error:
             # Met again when its turn comes, with all others.
-            broken: Future[Halves] = Future()
-            broken.set_exception(error)
-            return broken
+            ready.set_exception(error)
+            return ready
 
     def _note_loss(self) -> None:
         self._lost += 1
@@ -132,6 +138,14 @@ class LocalEngine:
             initializer=_start,
             initargs=(featurizer.settings, featurizer.device),
         )
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End a pool at once: what its processes are at is of no use to anybody."""
+    processes = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
 
 
 def worker_with_one_thread(settings: Settings, device: str) -> Worker:

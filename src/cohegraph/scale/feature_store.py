@@ -171,6 +171,14 @@ def read_contents(folder: Path) -> Contents:
         raise DamagedFileError(f"{file} is damaged: {_AGAIN}") from None
 
 
+def documents_in(folder: Path) -> int:
+    """How many documents a complete store holds; none where there is no such thing."""
+    try:
+        return read_contents(folder).documents
+    except CohegraphError:
+        return 0
+
+
 def write_contents(folder: Path, contents: Contents) -> None:
     """Make the shards that are named the contents of the store."""
     write_atomically(folder / ABOUT, json.dumps(contents.model_dump(), indent=1) + "\n")

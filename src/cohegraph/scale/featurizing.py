@@ -26,6 +26,7 @@ from cohegraph.scale.engine import BATCH, Halves, LocalEngine, Request, batches,
 from cohegraph.scale.feature_store import (
     Contents,
     check_target,
+    documents_in,
     only_writer,
     remove_others,
     write_contents,
@@ -53,12 +54,16 @@ class GivenDocument:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of tables hold what; without ``label``, the column of this name where there is one."""
+    """Which columns of tables hold what; without ``label``, the column of this name where there is one.
+
+    Documents without any text are left out with ``skip_empty``, and are an error without.
+    """
 
     text: str = "text"
     label: str | None = None
     group: str | None = None
     id: str | None = None
+    skip_empty: bool = False
 
     @property
     def required(self) -> list[str]:
@@ -70,6 +75,19 @@ class Columns:
         found = Documents(names, self.text, self.required[1:], () if self.label else (_LABEL,))
         for problem in found.problems:
             raise CohegraphError(problem)
+        return found
+
+    def checked(self, names: Iterable[str]) -> Documents:
+        """The same, all of which are looked at: an error where some have no text, unless these are to be skipped."""
+        found = self.documents(names)
+        problems = [entry.problem for entry in found if entry.problem]
+        if problems and not self.skip_empty:
+            raise CohegraphError(
+                f"{len(problems)} of {len(found)} documents have no text (the first: {problems[0].rstrip('.')}): mend "
+                "or remove them, or leave them out with --skip-empty."
+            )
+        if problems:
+            found.remarks.append(f"{len(problems)} of {len(found)} documents have no text and are left out.")
         return found
 
     def entry(self, row: Mapping[str, Any]) -> Entry:
@@ -88,11 +106,16 @@ class Columns:
         )
 
     def read(self, documents: Documents) -> Iterator[GivenDocument]:
-        """The documents one after the other; an error at one that has no text."""
+        """The documents one after the other."""
         for entry in documents:
-            if entry.problem:
-                raise CohegraphError(f"{entry.problem} Mend or remove it, and run the same command again.")
-            yield self.given(entry)
+            if not self.is_left_out(entry.problem):
+                yield self.given(entry)
+
+    def is_left_out(self, problem: str) -> bool:
+        """Whether a document is left out for what is wrong with it; an error where it is not to be."""
+        if problem and not self.skip_empty:
+            raise CohegraphError(f"{problem.rstrip('.')}: mend or remove it, or leave it out with --skip-empty.")
+        return bool(problem)
 
 
 @dataclass(frozen=True)
@@ -117,6 +140,10 @@ class Featurized:
 class Source(Protocol):
     """Where documents come from, with the halves of their features that are not known yet."""
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a user should know of what is read."""
+
     def __len__(self) -> int:
         """How many documents there are."""
 
@@ -131,6 +158,7 @@ class LocalSource:
     documents: Iterable[GivenDocument]
     total: int
     engine: LocalEngine
+    remarks: Sequence[str] = ()
 
     def __len__(self) -> int:
         return self.total
@@ -153,7 +181,7 @@ class Known:
 
     def __init__(self, files: Sequence[Path], structure: str, vector: str) -> None:
         self._files = files
-        structures, vectors = [], []
+        structures, vectors, texts = [], [], []
         for number, file in enumerate(files):
             try:
                 shard = read_shard(file)
@@ -161,11 +189,12 @@ class Known:
                 continue
             rows = np.arange(len(shard))
             found = np.vstack([_pairs(shard.keys), np.full(len(rows), number), rows])
+            texts.append(found)
             if shard.structure == structure:
                 structures.append(found)
             if shard.vector == vector:
                 vectors.append(found)
-        self.structures, self.vectors = _sorted_places(structures), _sorted_places(vectors)
+        self.structures, self.vectors, self.texts = map(_sorted_places, (structures, vectors, texts))
 
     def structure(self, key: bytes) -> Arrays | None:
         """The structure of a text."""
@@ -198,9 +227,18 @@ class Known:
 
 
 def featurize(
-    source: Source, featurizer: Featurizer, folder: Path, *, shard: int = SHARD, show_progress: bool = False
+    source: Source,
+    featurizer: Featurizer,
+    folder: Path,
+    *,
+    shard: int = SHARD,
+    replace: bool = False,
+    show_progress: bool = False,
 ) -> Featurized:
-    """Write the features of all documents of a source to a store, or bring the store that is there up to date."""
+    """Write the features of all documents of a source to a store, or bring the store that is there up to date.
+
+    Where that would remove most of the documents that are there, it is an error unless they are to be replaced.
+    """
     check_target(folder)
     hashes = [
         hashlib.sha256(shape.encode()).hexdigest() for shape in (structure_shape(featurizer), vector_shape(featurizer))
@@ -214,7 +252,7 @@ def featurize(
         )
         for documents, halves in found:
             writer.add(documents, halves)
-        writer.finish()
+        writer.finish(replace)
     return Featurized(writer.documents, writer.computed, damaged)
 
 
@@ -240,9 +278,10 @@ class _Writer:
         self._halves = Halves([], [])
         self._shards: list[tuple[str, int]] = []
         self._shape = (0, 0)
-        self.documents = self.computed = 0
+        self.documents = self.computed = self.found_again = 0
 
     def add(self, documents: Sequence[KeyedDocument], halves: Halves) -> None:
+        self.found_again += int((find(self._known.texts, [document.key for document in documents]) >= 0).sum())
         rows = zip(documents, halves.structures, halves.vectors, strict=True)
         for document, structure, vector in rows:
             self.computed += structure is not None or vector is not None
@@ -252,12 +291,18 @@ class _Writer:
             if len(self._documents) == self._size:
                 self._write()
 
-    def finish(self) -> None:
+    def finish(self, replace: bool) -> None:
         """Write what is left, and make all of it the contents of the store."""
         if self._documents:
             self._write()
         if not self._shards:
             raise CohegraphError("There are no documents to make features of.")
+        there = documents_in(self._folder)
+        if 2 * self.found_again < there and not replace:
+            raise CohegraphError(
+                f"{self._folder} holds the features of {there} documents, and no more than {self.found_again} of them "
+                "are in this corpus: name another folder, or replace them with --replace."
+            )
         patterns, dimensions = self._shape
         contents = Contents(
             documents=self.documents,

@@ -28,6 +28,19 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def ignoring_interrupts() -> Iterator[None]:
+    """Start processes in here, and an interruption from the keyboard is for this one alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def end_with_parent() -> None:
     """In a child process: leave interruptions to the parent, and end when it has ended, however that was."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

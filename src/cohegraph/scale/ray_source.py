@@ -73,7 +73,8 @@ class RaySource:
         elsewhere = [name for name in names if "://" in name]
         if elsewhere and len(elsewhere) < len(names):
             raise CohegraphError("Name files of this machine or addresses of others, not both at once.")
-        here = None if elsewhere else columns.documents(names)
+        here = None if elsewhere else columns.checked(names)
+        self.remarks = [] if here is None else here.remarks
         self._ray = _started(address)
         self._rows = self._read(elsewhere[0], elsewhere) if elsewhere else self._read_here(names)
         self._total = int(self._rows.count()) if here is None else len(here)
@@ -95,7 +96,7 @@ class RaySource:
         )
         try:
             for batch in rows.iter_batches(batch_size=BATCH, batch_format="pyarrow"):
-                yield _taken_apart(batch)
+                yield _taken_apart(batch, self._columns)
         except self._ray.exceptions.RayError as error:
             raise CohegraphError(f"Ray could not go on ({_reason(error)}); what is done is kept.") from error
 
@@ -163,11 +164,11 @@ def _sent(halves: Sequence[Arrays | None]) -> list[bytes | None]:
     return [None if half is None else save_safetensors(half) for half in halves]
 
 
-def _taken_apart(batch: pyarrow.Table) -> tuple[list[KeyedDocument], Halves]:
+def _taken_apart(batch: pyarrow.Table, columns: Columns) -> tuple[list[KeyedDocument], Halves]:
     documents, halves = [], Halves([], [])
     for row in batch.to_pylist():
-        if row["problem"]:
-            raise CohegraphError(f"{row['problem']} Mend or remove it, and run the same command again.")
+        if columns.is_left_out(row["problem"]):
+            continue
         name, label, group = json.loads(row["about"])
         documents.append(KeyedDocument(row["key"], name, label, group))
         halves.structures.append(None if row["structure"] is None else load_safetensors(row["structure"]))

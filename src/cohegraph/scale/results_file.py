@@ -19,7 +19,6 @@ from cohegraph.errors import CohegraphError
 from cohegraph.files import lock
 from cohegraph.scale.scoring import Scored
 
-_HASH = 32
 # A line that was cut is this, or a part of it, and no longer than any line is.
 _BEGIN, _LONGEST = b'{"document": ', 1 << 20
 
@@ -78,7 +77,7 @@ class ResultsFile:
             ) from None
 
     def _identity(self, entry: Entry) -> dict[str, Any]:
-        text = hashlib.sha256(entry.text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
+        text = hashlib.sha256(entry.text.encode("utf-8", "surrogatepass")).hexdigest()
         return {"document": entry.name, "text_sha256": text, **self._model}
 
 

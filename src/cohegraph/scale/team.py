@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, distributed
 
 from cohegraph.errors import CohegraphError
-from cohegraph.scale.processes import cores, end_with_parent
+from cohegraph.scale.processes import cores, end_with_parent, ignoring_interrupts
 
 # Seconds.
 _MOMENT = 5.0
@@ -87,7 +87,8 @@ def run_together(size: int, work: Callable[Concatenate[Team, P], T], *arguments:
                 process = spawn.Process(
                     target=_member, args=(rank, size, meeting_place, threads, theirs, work, arguments, options)
                 )
-                process.start()
+                with ignoring_interrupts():
+                    process.start()
                 theirs.close()
                 processes.append(process)
                 answers.append(answer)

@@ -28,7 +28,7 @@ from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph
 from cohegraph.model.gcn import GCN, TrainedGCN, dropped
 from cohegraph.model.training import Classes, Labelled, Loss, Training, Vectors, optimise, scored_on
 from cohegraph.model.validation import Validation, validated_fit
-from cohegraph.progress import track
+from cohegraph.progress import remark, track
 from cohegraph.scale.checkpoints import CheckpointFile, checkpoint
 from cohegraph.scale.team import Alone, Team
 from cohegraph.settings import TrainingSettings
@@ -84,38 +84,33 @@ class ChunkTrainer:
                 training.hexdigest(),
                 writes=self.team.rank == 0,
             )
-        show = self._shows_epochs(settings.epochs)
+        shown = self.trainings > 0 and self.team.rank == 0
+        title = f"training {self._begun} of {self.trainings}" if self.trainings > 1 else "training"
+        done = file.epochs if file is not None else 0
+        if shown and 0 < done < settings.epochs:
+            remark(f"{title}: goes on after epoch {done}.")
+        steps = track(range(done, settings.epochs), title, settings.epochs, done=done, show=shown)
 
         def watched(number: int, network: TrainedGCN) -> None:
-            show(number)
+            next(steps, None)
             if on_epoch is not None:
                 on_epoch(number, network)
 
-        return train_in_chunks(
-            graph,
-            vectors,
-            classes,
-            number_of_classes,
-            settings,
-            chunk=self.chunk,
-            team=self.team,
-            dev=dev,
-            on_epoch=watched,
-            checkpoints=file,
-        )
-
-    def _shows_epochs(self, epochs: int) -> Callable[[int], None]:
-        """What shows how far a training is, in the first process."""
-        title = f"training {self._begun} of {self.trainings}" if self.trainings > 1 else "training"
-        steps = enumerate(track(range(epochs), title, epochs, show=self.trainings > 0 and self.team.rank == 0), start=1)
-
-        def show(number: int) -> None:
-            # One that goes on after a snapshot has some steps behind it.
-            next((step for step, _ in steps if step == number), None)
-            if number == epochs:
-                next(steps, None)
-
-        return show
+        try:
+            return train_in_chunks(
+                graph,
+                vectors,
+                classes,
+                number_of_classes,
+                settings,
+                chunk=self.chunk,
+                team=self.team,
+                dev=dev,
+                on_epoch=watched,
+                checkpoints=file,
+            )
+        finally:
+            steps.close()
 
 
 def fit_in_chunks(
