@@ -39,9 +39,9 @@ def corpus(folder: Path, documents: int) -> Path:
 
 
 def content(place: Path) -> dict[str, bytes]:
-    """All files of a folder, or one file, but for the lock."""
+    """All files of a folder, or one file, but for locks."""
     files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
-    return {str(file.relative_to(place)): file.read_bytes() for file in files if file.name != ".lock"}
+    return {str(file.relative_to(place)): file.read_bytes() for file in files if not file.name.startswith(".")}
 
 
 def remove(place: Path) -> None:

@@ -25,7 +25,7 @@ from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.presets import preset
 from cohegraph.scale import engine
 from cohegraph.scale.engine import LocalEngine, Worker
-from cohegraph.scale.feature_store import ABOUT, FeatureStore, only_writer
+from cohegraph.scale.feature_store import ABOUT, FeatureStore, only_writer, read_contents, write_contents
 from cohegraph.scale.featurizing import GivenDocument, LocalSource, featurize
 from cohegraph.scale.shards import Shard, is_whole, keys_of, read_shard, shards_in, write_shard
 
@@ -49,7 +49,7 @@ def make(folder, documents, featurizer, workers=1, size=SIZE):
 
 
 def content(folder):
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != ".lock"}
+    return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.startswith(".")}
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +163,13 @@ def test_a_damaged_file_is_found_and_made_anew(store, made, featurizer, given_do
     assert np.array_equal(FeatureStore(store).corpus().features.array, FeatureStore(made).corpus().features.array)
 
 
+@pytest.mark.parametrize("change", [('"delta": 0.8', '"delta": 0.3'), ('"documents": 10', '"documents": 11')])
+def test_contents_that_were_changed_are_noticed(store, change):
+    (store / ABOUT).write_text((store / ABOUT).read_text().replace(*change))
+    with pytest.raises(CohegraphError, match=r"store\.json is damaged"):
+        FeatureStore(store)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 9}'])
 def test_damaged_contents_are_said_and_made_anew(store, made, featurizer, given_documents, text):
     (store / ABOUT).write_text(text)
@@ -182,19 +189,23 @@ def test_a_store_that_is_not_complete_is_no_corpus(store, tmp_path):
 
 def test_a_shard_of_another_corpus_under_the_name_of_one_is_noticed(store):
     first, second, _ = shards_in(store)
-    contents = json.loads((store / ABOUT).read_text())
-    contents["shards"] = [[first.name, 4], [second.name, 5]]
-    (store / ABOUT).write_text(json.dumps(contents))
+    contents = read_contents(store)
+    write_contents(store, contents.model_copy(update={"shards": [(first.name, 4), (second.name, 5)]}))
     with pytest.raises(DamagedFileError, match="does not fit the other files"):
         FeatureStore(store).corpus()
 
 
 def test_whoever_reads_keeps_the_corpus_as_it_was(store, featurizer, given_documents):
-    before = FeatureStore(store).corpus().features
-    held = before[:4].array
-    mapped = read_shard(shards_in(store)[0])
-    make(store, [replace(given_documents[0], text="Another text."), *given_documents[5:]], featurizer)
-    assert np.array_equal(mapped.vectors, held)
+    before = FeatureStore(store).corpus()
+    held = before.features.array
+    changed = [replace(given_documents[0], text="Another text."), *given_documents[4:]]
+    make(store, changed, featurizer)
+    assert np.array_equal(before.features.array, held)
+    assert len(shards_in(store)) > 2
+    assert len(FeatureStore(store).corpus().features) == len(changed)
+    del before
+    make(store, changed, featurizer)
+    assert len(shards_in(store)) == 2
 
 
 def test_two_writers_do_not_meet(store, featurizer, given_documents):

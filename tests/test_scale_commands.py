@@ -129,6 +129,36 @@ def test_documents_without_labels(run, one_sentence, tmp_path, starter, shipped)
     assert "have no labels" in one_sentence("train", tmp_path / "none", *out)
 
 
+def test_a_snapshot_of_other_settings_is_not_taken(run, made, tmp_path):
+    """Surface figures shape what the network sees, not how it is trained."""
+    from cohegraph.scale.checkpoints import checkpoint
+
+    options = ["--folds", 0, *FAST]
+    assert run("train", made, "--out", tmp_path / "right", *options, "--set", "nodes.surface=0.5")[0] == 0
+    target = tmp_path / "model"
+    unfinished = tmp_path / "model.unfinished"
+    kept = []
+
+    def keep(folder):
+        kept.extend(file.read_bytes() for file in folder.glob("*.safetensors"))
+
+    import cohegraph.scale.checkpoints as module
+
+    original, module.remove_checkpoints = module.remove_checkpoints, keep
+    try:
+        assert run("train", made, "--out", target, *options, "--set", "nodes.surface=1.0")[0] == 0
+    finally:
+        module.remove_checkpoints = original
+    assert len(kept) == 1
+    assert checkpoint(unfinished, 1).read_bytes() == kept[0]
+    for surface in (0.5, 0.0):
+        checkpoint(unfinished, 1).parent.mkdir(exist_ok=True)
+        checkpoint(unfinished, 1).write_bytes(kept[0])
+        assert run("train", made, "--out", target, *options, "--set", f"nodes.surface={surface}")[0] == 0
+        if surface:
+            assert weights(target)["w0"].tobytes() == weights(tmp_path / "right")["w0"].tobytes()
+
+
 def test_wrong_calls_of_featurize(one_sentence, corpus, tmp_path, store):
     out = ["--out", tmp_path / "new"]
     assert "no column 'body'" in one_sentence("featurize", corpus, *out, "--text-column", "body")
@@ -144,6 +174,35 @@ def test_wrong_calls_of_featurize(one_sentence, corpus, tmp_path, store):
     assert "holes.jsonl:2" in complaint
     assert not (tmp_path / "new" / ABOUT).exists()
     assert "an address" in one_sentence("featurize", "s3://bucket/essays", *out)
+    holes.write_text('{"text": "A dog.", "label": [1]}\n{"text": "A cat."}\n')
+    assert "neither a word nor a number" in one_sentence("featurize", holes, *out)
+    assert "holes.jsonl:1 has no topic" in one_sentence(
+        "featurize", _with_label(holes), *out, "--group-column", "topic"
+    )
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ABOUT).write_text("hi")
+    assert "holds other things" in one_sentence("featurize", corpus, "--out", tmp_path / "other")
+
+
+def _with_label(file):
+    file.write_text('{"text": "A dog."}\n{"text": "A cat.", "topic": "cats"}\n')
+    return file
+
+
+def test_other_columns_of_a_parquet_file_are_left_alone(run, tmp_path, shipped):
+    table = pa.table({"text": ["A dog. A cat."], "when": pa.array([2**50], pa.timestamp("ms"))})
+    pq.write_table(table, tmp_path / "odd.parquet")
+    assert run("assess", tmp_path / "odd.parquet", "--json")[0] == 0
+
+
+def test_a_table_that_changes_while_it_is_read_is_noticed(tmp_path):
+    file = tmp_path / "table.jsonl"
+    file.write_text('{"text": "one"}\n{"text": "two"}\n')
+    documents = Documents([str(file)])
+    file.write_text('{"text": "one"}\n')
+    assert [entry.problem for entry in documents][1].endswith(
+        "has changed while it was read: run the same command again."
+    )
 
 
 def test_documents_without_text_can_be_left_out(run, tmp_path, shipped):
@@ -227,6 +286,7 @@ def test_results_of_others_are_not_touched(one_sentence, results, corpus, tmp_pa
         (results.replace(b'"starter"', b'"another"'), "of other documents or of another model"),
         (b"text,label\nprecious,1\n", "holds other things than results"),
         (b"precious", "holds other things than results"),
+        (b'{"document": "my own notes"}', "holds other things than results"),
         (results[:3000] + b"\x00\n" + results[3000:], "holds other things than results"),
     ):
         file.write_bytes(content)
@@ -236,6 +296,8 @@ def test_results_of_others_are_not_touched(one_sentence, results, corpus, tmp_pa
     assert "of other documents" in one_sentence("assess", text_file, "--out", file)
     assert "cannot be written" in one_sentence("assess", text_file, "--out", tmp_path / "absent" / "results.jsonl")
     assert "cannot be written" in one_sentence("assess", text_file, "--out", tmp_path)
+    assert "name a file of your own" in one_sentence("assess", text_file, "--out", "/dev/full")
+    assert "is one of the files to assess" in one_sentence("assess", text_file, "--out", text_file)
 
 
 def test_one_process_writes_results(one_sentence, corpus, tmp_path):

@@ -152,7 +152,8 @@ def test_a_snapshot_of_another_training_or_a_damaged_one_is_not_taken(tmp_path):
     assert CheckpointFile(file, "one").load() is not None
     assert CheckpointFile(file, "another").load() is None
     whole = file.read_bytes()
-    for content in (b"", whole[:100], whole[:-10], b"x" * 1000):
+    flipped = whole[:-1] + bytes([whole[-1] ^ 1])
+    for content in (b"", whole[:100], whole[:-10], b"x" * 1000, flipped):
         file.write_bytes(content)
         assert CheckpointFile(file, "one").load() is None
 

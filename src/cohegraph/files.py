@@ -32,8 +32,8 @@ def cache_folder() -> Path:
     return folder
 
 
-def lock(stream: IO[Any]) -> bool:
-    """Take an open file for this process alone, until it is closed; False where another process has it.
+def lock(stream: IO[Any], *, shared: bool = False) -> bool:
+    """Take an open file for this process alone, or with others, until it is closed; False where another has it.
 
     That of a process that was killed is free.
     """
@@ -42,7 +42,7 @@ def lock(stream: IO[Any]) -> bool:
     except ImportError:  # not on Windows
         return True
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(stream, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -160,10 +160,14 @@ def _as_tables(documents: Documents, loaded: Callable[[], Any], scored: Scores) 
 def _to_file(
     out: Path, documents: Documents, folder: Path, loaded: Callable[[], Any], scored: Scores, problems: _Problems
 ) -> None:
-    from cohegraph.model.persistence import read_about
+    from cohegraph.model.persistence import ABOUT
     from cohegraph.scale.results_file import results_file
+    from cohegraph.text.packaged import sha256_of
 
-    sha256 = str(read_about(folder)["weights"]["sha256"])
+    if documents.are_read_from(out):
+        raise CohegraphError(f"{out} is one of the files to assess: name another one for the results.")
+    loaded()
+    sha256 = sha256_of(folder / ABOUT)  # which holds that of the weights
     with results_file(out, {"model": loaded().name_, "model_sha256": sha256}) as file:
         remaining = file.skip_done(documents, problems.note)
         if file.found:

@@ -96,24 +96,19 @@ def train(
             "leave out --workers, or make features first."
         )
     if of_store:
-        if keep_texts:
-            raise CohegraphError(f"{corpus} holds features and no texts: train without --keep-texts.")
-        if group_column or id_column or (text_column, label_column) != (_TEXT, _LABEL):
-            raise CohegraphError(
-                f"{corpus} holds features: name columns when they are made, with 'cohegraph featurize'."
-            )
+        _check_of_store(corpus, keep_texts, bool(group_column or id_column), (text_column, label_column))
         graded = _of_store(corpus, skip_unlabelled)
         settings = _settings_for(graded, preset_name, stack)
     else:
         settings = preset(preset_name or "default", stack)
         graded = _of_table(corpus, text_column, label_column, group_column, id_column, skip_unlabelled)
-    check_target(out)
+    target = check_target(out)
     model = new_model(system, settings, wanted, levels=order, device=device)
     encoded = encode_labels(graded.labels, order)
     if folds:
         check_folds(encoded.values, graded.groups, folds)
     set_threads(threads)
-    unfinished = out.with_name(f"{out.name}.unfinished")
+    unfinished = target.with_name(f"{target.name}.unfinished")
     try:
         # What is wrong with the features, or with the pretrained parts, is said before anything else.
         if of_store:
@@ -137,19 +132,29 @@ def train(
         kept = f"; the same command goes on from {unfinished}" if unfinished.is_dir() else ""
         complain(f"Interrupted: nothing was written to {out}{kept}.")
         raise typer.Exit(INTERRUPTED) from None
-    remove_checkpoints(unfinished)
+    if in_chunks:
+        remove_checkpoints(unfinished)
     _tell(validation, out)
 
 
 @dataclass(frozen=True)
 class _Graded:
-    """Documents, as texts or features, with their labels, and what tells the corpus from others."""
+    """Documents, as texts or features, with their labels, what tells the corpus from others, and what must be held."""
 
     documents: Any
     labels: Sequence[Any]
     groups: list[str] | None
     ids: Sequence[str] | None
     name: str = ""
+    held: Any = None
+
+
+def _check_of_store(corpus: Path, keep_texts: bool, others: bool, columns: tuple[str, str]) -> None:
+    """Raise where options are given that concern texts."""
+    if keep_texts:
+        raise CohegraphError(f"{corpus} holds features and no texts: train without --keep-texts.")
+    if others or columns != (_TEXT, _LABEL):
+        raise CohegraphError(f"{corpus} holds features: name columns when they are made, with 'cohegraph featurize'.")
 
 
 def _of_table(file: Path, text: str, label: str, group: str | None, name: str | None, skip_unlabelled: bool) -> _Graded:
@@ -169,7 +174,7 @@ def _of_store(folder: Path, skip_unlabelled: bool) -> _Graded:
 
     store = FeatureStore(folder)
     found = store.labelled(skip_unlabelled=skip_unlabelled, show_progress=True)
-    return _Graded(found.features, found.labels, found.known_groups, found.ids, store.fingerprint)
+    return _Graded(found.features, found.labels, found.known_groups, found.ids, store.fingerprint, found)
 
 
 def _settings_for(graded: _Graded, preset_name: str | None, stack: str) -> Settings:

@@ -65,6 +65,11 @@ class Documents:
         """What is wrong with files of which nothing can be read."""
         return [part.problem for part in self._parts if part.problem]
 
+    def are_read_from(self, file: Path) -> bool:
+        """Whether a file is one of those that are read."""
+        places = (Path(part.name) for part in self._parts if part.name != STANDARD_INPUT)
+        return file.exists() and any(place.exists() and place.samefile(file) for place in places)
+
     def __iter__(self) -> Iterator[Entry]:
         for part in self._parts:
             shown = printable(part.name)
@@ -84,10 +89,13 @@ class Documents:
         else:
             wanted = (self._text_column, *self._columns)
             rows = read_rows(Path(part.name), columns=wanted, optional=self._optional)
+            number = 0
             for number, row in enumerate(rows, start=1):
                 text = row.get(self._text_column)
                 fields = {name: row.get(name) for name in (*self._columns, *self._optional)}
                 yield checked(Entry(f"{shown}:{number}", text if isinstance(text, str) else "", fields=fields))
+            if number != part.documents:
+                yield Entry(shown, problem=f"{shown} has changed while it was read: run the same command again.")
 
     def _looked_at(self, name: str) -> Iterator[_Part]:
         file = Path(name)

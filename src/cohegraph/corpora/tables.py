@@ -87,7 +87,12 @@ def read_plain_text(file: Path) -> str:
 def check_table(file: Path, wanted: Iterable[str]) -> int:
     """How many rows a table has; an error where it cannot be read to its end, has none, or lacks a column."""
     rows, missing, found = 0, set(wanted), dict[str, None]()
-    for row in read_rows(file):
+    of_interest = None
+    if file.suffix.lower() == ".parquet" and file.is_file():
+        found = dict.fromkeys(_parquet_columns(file))
+        missing -= found.keys()
+        of_interest = [column for column in wanted if column in found]
+    for row in read_rows(file, columns=of_interest):
         rows += 1
         missing -= row.keys()
         if rows <= _ROWS_FOR_NAMES:
@@ -136,6 +141,20 @@ def read_rows(
         yield from _separated(file, "\t" if ending == ".tsv" else ",", legacy)
 
 
+def _parquet_columns(file: Path) -> list[str]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return list(pyarrow.parquet.read_schema(file).names)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _bad_parquet(file, error) from None
+
+
+def _bad_parquet(file: Path, error: Exception) -> DamagedFileError:
+    return DamagedFileError(f"{file} is not a Parquet file that can be read: {str(error).splitlines()[0]}")
+
+
 def _parquet(file: Path, columns: Iterable[str] | None, optional: Iterable[str]) -> Iterator[Row]:
     import pyarrow
     import pyarrow.parquet
@@ -146,8 +165,8 @@ def _parquet(file: Path, columns: Iterable[str] | None, optional: Iterable[str])
         wanted = None if columns is None else [*columns, *also]
         for batch in table.iter_batches(_ROWS_AT_ONCE, columns=wanted):
             yield from batch.to_pylist()
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DamagedFileError(f"{file} is not a Parquet file that can be read: {str(error).splitlines()[0]}") from None
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise _bad_parquet(file, error) from None
 
 
 def _json_lines(file: Path) -> Iterator[Row]:

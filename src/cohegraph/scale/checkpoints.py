@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -42,6 +43,7 @@ class _About(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     training: str
+    sha256: str
     epochs: list[dict[str, float | None]]
     best: list[float] | None
     chosen_epoch: int
@@ -75,7 +77,7 @@ class CheckpointFile:
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (no mapping)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, ValidationError):
             return None
-        if about.training != self._training:
+        if about.training != self._training or about.sha256 != _hash(tensors):
             return None
         chosen = {name: tensors.pop(_CHOSEN + name).numpy() for name in _NETWORK if _CHOSEN + name in tensors}
         return Snapshot(
@@ -99,9 +101,18 @@ class CheckpointFile:
             tensors |= {_CHOSEN + name: from_numpy(np.array(getattr(now.chosen, name))) for name in _NETWORK}
         about = _About(
             training=self._training,
+            sha256=_hash(tensors),
             epochs=[asdict(epoch) for epoch in now.epochs],
             best=None if now.best is None else list(now.best),
             chosen_epoch=now.chosen_epoch,
         )
         self._file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._file, save(tensors, {_ABOUT: about.model_dump_json()}))
+
+
+def _hash(tensors: dict[str, Tensor]) -> str:
+    """Of all numbers, so that a damaged one is noticed."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(tensors[name].contiguous().numpy().tobytes())
+    return digest.hexdigest()

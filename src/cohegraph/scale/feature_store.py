@@ -11,10 +11,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from cohegraph.settings import Settings
 
 ABOUT = "store.json"
 FORMAT = 1
-_LOCK = ".lock"
+_LOCK, _READERS = ".lock", ".readers"
 
 
 class Contents(BaseModel):
@@ -46,16 +46,26 @@ class Contents(BaseModel):
     settings: dict[str, Any]
     parts: dict[str, str]
     shards: list[tuple[str, int]] = Field(min_length=1)
+    sha256: str = ""
+
+    def sealed(self) -> Contents:
+        """The same with the hash of all that it says, so that a change is noticed."""
+        said = self.model_copy(update={"sha256": ""}).model_dump_json()
+        return self.model_copy(update={"sha256": hashlib.sha256(said.encode()).hexdigest()})
 
 
 @dataclass(frozen=True)
 class StoredCorpus:
-    """The features of a corpus, its vectors mapped into memory, and what it says of its documents."""
+    """The features of a corpus, its vectors mapped into memory, and what it says of its documents.
+
+    For as long as it is held, no writer removes the files that it was read from.
+    """
 
     features: Features
     ids: tuple[str, ...]
     labels: tuple[Any, ...]
     groups: tuple[str | None, ...]
+    reading: IO[str] | None = field(default=None, repr=False, compare=False)
 
     @property
     def known_groups(self) -> list[str] | None:
@@ -65,7 +75,7 @@ class StoredCorpus:
     def only(self, chosen: npt.NDArray[np.bool_]) -> StoredCorpus:
         """Some of the documents."""
         ids, labels, groups = (tuple(compress(column, chosen)) for column in (self.ids, self.labels, self.groups))
-        return StoredCorpus(self.features[chosen], ids, labels, groups)
+        return StoredCorpus(self.features[chosen], ids, labels, groups, self.reading)
 
 
 class FeatureStore:
@@ -73,6 +83,7 @@ class FeatureStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._reading = _reader(folder)
         self.contents = read_contents(folder)
         self.settings = Settings.from_dict(self.contents.settings)
 
@@ -118,7 +129,7 @@ class FeatureStore:
         features = Features(
             sparse.vstack(counts, format="csr"), vectors, np.concatenate(tallies), dict(contents.parts), self.settings
         )
-        return StoredCorpus(features, tuple(ids), tuple(labels), tuple(groups))
+        return StoredCorpus(features, tuple(ids), tuple(labels), tuple(groups), self._reading)
 
     def labelled(self, *, skip_unlabelled: bool, show_progress: bool = False) -> StoredCorpus:
         """The corpus; documents without a label are left out, or an error."""
@@ -146,9 +157,24 @@ class FeatureStore:
 _AGAIN = "run 'cohegraph featurize' again, which computes what is missing."
 
 
+def _reader(folder: Path) -> IO[str] | None:
+    """What tells writers that the store is read, for as long as it is held."""
+    if not is_store(folder):
+        return None
+    try:
+        stream = (folder / _READERS).open("a")
+    except OSError:  # it cannot be written to, by others neither
+        return None
+    lock(stream, shared=True)
+    return stream
+
+
 def is_store(folder: Path) -> bool:
     """Whether a folder holds features, be they complete or not."""
-    return folder.is_dir() and ((folder / ABOUT).is_file() or bool(shards_in(folder)))
+    if not folder.is_dir():
+        return False
+    about = folder / ABOUT
+    return bool(shards_in(folder)) or (about.is_file() and b'"shards"' in about.read_bytes())
 
 
 def shape_of(shard: Shard) -> tuple[int, int, int]:
@@ -160,7 +186,10 @@ def read_contents(folder: Path) -> Contents:
     """What a store says of itself, checked."""
     file = folder / ABOUT
     try:
-        return Contents.model_validate_json(file.read_bytes())
+        contents = Contents.model_validate_json(file.read_bytes())
+        if contents != contents.sealed():
+            raise ValueError("it was changed")
+        return contents
     except (FileNotFoundError, NotADirectoryError):
         if is_store(folder):
             raise CohegraphError(f"The features in {folder} are not complete: {_AGAIN}") from None
@@ -181,14 +210,20 @@ def documents_in(folder: Path) -> int:
 
 def write_contents(folder: Path, contents: Contents) -> None:
     """Make the shards that are named the contents of the store."""
-    write_atomically(folder / ABOUT, json.dumps(contents.model_dump(), indent=1) + "\n")
+    write_atomically(folder / ABOUT, json.dumps(contents.sealed().model_dump(), indent=1) + "\n")
 
 
 def remove_others(folder: Path, kept: Iterable[str]) -> None:
-    """Remove shards that the contents do not name, and what a killed process has left half written."""
+    """Remove shards that the contents do not name, and what a killed process has left half written.
+
+    While another process reads the store, they are left for the next time.
+    """
     named = set(kept)
+    with (folder / _READERS).open("a") as stream:
+        if not lock(stream):
+            return
     stale = [file for file in shards_in(folder) if file.name not in named]
-    for file in (*stale, *folder.glob(".*.arrow.*"), *folder.glob(f".{ABOUT}.*")):
+    for file in (folder / _READERS, *stale, *folder.glob(".*.arrow.*"), *folder.glob(f".{ABOUT}.*")):
         file.unlink(missing_ok=True)
 
 

@@ -80,7 +80,10 @@ class Columns:
     def checked(self, names: Iterable[str]) -> Documents:
         """The same, all of which are looked at: an error where some have no text, unless these are to be skipped."""
         found = self.documents(names)
-        problems = [entry.problem for entry in found if entry.problem]
+        problems = []
+        for entry in found:
+            self.given(entry)
+            problems += [entry.problem] if entry.problem else []
         if problems and not self.skip_empty:
             raise CohegraphError(
                 f"{len(problems)} of {len(found)} documents have no text (the first: {problems[0].rstrip('.')}): mend "
@@ -98,6 +101,11 @@ class Columns:
     def given(self, entry: Entry) -> GivenDocument:
         """A document as features need it."""
         label, group, name = (entry.fields.get(column or "") for column in (self.label or _LABEL, self.group, self.id))
+        for column, value in ((self.group, group), (self.id, name)):
+            if column and value is None and not entry.problem:
+                raise CohegraphError(f"{entry.name} has no {column}: fill it in, or leave out the column's option.")
+        if not isinstance(label, str | int | float | None):
+            raise CohegraphError(f"The label of {entry.name} is neither a word nor a number: mend it.")
         return GivenDocument(
             entry.text,
             well_formed(str(name)) if self.id else None,

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,8 +20,8 @@ from cohegraph.errors import CohegraphError
 from cohegraph.files import lock
 from cohegraph.scale.scoring import Scored
 
-# A line that was cut is this, or a part of it, and no longer than any line is.
-_BEGIN, _LONGEST = b'{"document": ', 1 << 20
+# No line is longer.
+_LONGEST = 1 << 20
 
 
 class ResultsFile:
@@ -37,7 +38,7 @@ class ResultsFile:
         """
         waiting = iter(entries)
         end = 0
-        for line in self._stream:
+        while line := self._stream.readline(_LONGEST):
             known = _known(line)
             if known is None:
                 break
@@ -52,14 +53,16 @@ class ResultsFile:
             end += len(line)
         self._stream.seek(end)
         rest = self._stream.read(_LONGEST)
-        if b"\n" in rest or not (rest + _BEGIN[len(rest) :]).startswith(_BEGIN):
+        entry = next(waiting, None) if rest else None
+        expected = b"" if entry is None else _line(self._identity(entry))[:-2]
+        if rest and (b"\n" in rest or not (rest.startswith(expected) or expected.startswith(rest)) or not expected):
             raise CohegraphError(
                 f"{self._name} holds other things than results (line {self.found + 1}): name another file, or remove "
                 "it."
             )
         self._stream.seek(end)
         self._stream.truncate()
-        return waiting
+        return waiting if entry is None else chain([entry], waiting)
 
     def write(self, some: Iterable[Scored]) -> None:
         """Add results, safely on disk."""
@@ -67,7 +70,7 @@ class ResultsFile:
             for scored in some:
                 about = {"error": scored.entry.problem} if scored.result is None else scored.result.to_dict()
                 line = {**self._identity(scored.entry), **about}
-                self._stream.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+                self._stream.write(_line(line))
             self._stream.flush()
             os.fsync(self._stream.fileno())
         except OSError as error:
@@ -84,6 +87,8 @@ class ResultsFile:
 @contextmanager
 def results_file(name: Path, model: dict[str, str]) -> Iterator[ResultsFile]:
     """Open a file of results, new or begun, for one process alone; ``model`` tells the model from others."""
+    if name.exists() and not name.is_file():
+        raise CohegraphError(f"The results cannot be written to {name}: name a file of your own for them.")
     try:
         stream = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
     except OSError as error:
@@ -92,6 +97,10 @@ def results_file(name: Path, model: dict[str, str]) -> Iterator[ResultsFile]:
         if not lock(stream):
             raise CohegraphError(f"Another process is writing results to {name}: wait for it, or stop it.")
         yield ResultsFile(stream, name, model)
+
+
+def _line(result: dict[str, Any]) -> bytes:
+    return json.dumps(result, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def _known(line: bytes) -> dict[str, Any] | None:

@@ -46,7 +46,7 @@ class ChunkTrainer:
         team: The processes that train together; each is given all documents, and looks at its own.
         chunk: How many documents are looked at together.
         checkpoints: Where snapshots are kept: one file for each training, in the order in which they are begun.
-        corpus: What tells the documents from others.
+        corpus: What tells the documents, and what is seen of them, from others.
         trainings: How many trainings there will be, if progress is to be shown.
     """
 
@@ -76,7 +76,8 @@ class ChunkTrainer:
         self._begun += 1
         file = None
         if self.checkpoints is not None:
-            training = hashlib.sha256(f"{self.corpus} {number_of_classes} {settings.model_dump_json()}".encode())
+            about = (self.corpus, vectors.shape, number_of_classes, settings.model_dump_json())
+            training = hashlib.sha256(repr(about).encode())
             for array in (classes, graph.frequency, graph.pattern_degrees):
                 training.update(array.tobytes())
             file = CheckpointFile(
@@ -124,7 +125,9 @@ def fit_in_chunks(
     corpus: str,
 ) -> tuple[Any, Validation | None]:
     """`validated_fit` with a `ChunkTrainer`, as every process of a team runs it: the model, and what to expect."""
-    trainer = ChunkTrainer(team, checkpoints=checkpoints, corpus=corpus, trainings=folds + 1)
+    # Settings of all kinds shape what the network sees.
+    learnt_from = f"{corpus} {model.resolved_settings.model_dump_json()}"
+    trainer = ChunkTrainer(team, checkpoints=checkpoints, corpus=learnt_from, trainings=folds + 1)
     return model, validated_fit(model, features, labels, groups, folds, show_progress=False, trainer=trainer)
 
 
