@@ -120,6 +120,21 @@ def small_corpus(tmp_path, starter):
 
 
 @pytest.fixture
+def full_disk(monkeypatch):
+    """What is written second does not fit on the disk any more, until this is called."""
+    written, fsync = [], os.fsync
+
+    def full(handle):
+        written.append(handle)
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+        fsync(handle)
+
+    monkeypatch.setattr("os.fsync", full)
+    return lambda: monkeypatch.setattr("os.fsync", fsync)
+
+
+@pytest.fixture
 def text_file(tmp_path):
     file = tmp_path / "text.txt"
     file.write_text(TEXT, "utf-8")

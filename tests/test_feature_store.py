@@ -223,23 +223,13 @@ def test_other_things_are_never_mixed_with_features(tmp_path, featurizer, given_
         make(file, given_documents, featurizer)
 
 
-def test_a_full_disk_loses_nothing_that_is_done(tmp_path, made, featurizer, given_documents, monkeypatch):
+def test_a_full_disk_loses_nothing_that_is_done(tmp_path, made, featurizer, given_documents, full_disk):
     """The second file does not fit any more."""
-    written = []
-    fsync = os.fsync
-
-    def full(handle):
-        written.append(handle)
-        if len(written) == 2:
-            raise OSError(28, "No space left on device")
-        fsync(handle)
-
-    monkeypatch.setattr("os.fsync", full)
     folder = tmp_path / "store"
     with pytest.raises(CohegraphError, match=r"No space left on device.*what is done is kept"):
         make(folder, given_documents, featurizer)
     assert [file.name for file in folder.iterdir() if file.suffix == ".arrow"] == [shards_in(made)[0].name]
-    monkeypatch.setattr("os.fsync", fsync)
+    full_disk()
     assert make(folder, given_documents, featurizer).computed == 6
     assert content(folder) == content(made)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -307,18 +306,10 @@ def test_one_process_writes_results(one_sentence, corpus, tmp_path):
         assert "Another process is writing results" in one_sentence("assess", corpus, "--out", file)
 
 
-def test_a_full_disk_keeps_the_results(one_sentence, run, results, corpus, tmp_path, monkeypatch):
-    file, fsync, calls = tmp_path / "results.jsonl", os.fsync, []
-
-    def full(handle):
-        calls.append(handle)
-        if len(calls) == 2:
-            raise OSError(28, "No space left on device")
-        fsync(handle)
-
-    monkeypatch.setattr("os.fsync", full)
+def test_a_full_disk_keeps_the_results(one_sentence, run, results, corpus, tmp_path, full_disk):
+    file = tmp_path / "results.jsonl"
     assert "No space left on device" in one_sentence("assess", corpus, "--threads", 1, "--out", file)
-    monkeypatch.setattr("os.fsync", fsync)
+    full_disk()
     assert run("assess", corpus, "--threads", 1, "--out", file)[0] == 0
     assert file.read_bytes() == results
 

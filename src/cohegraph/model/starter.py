@@ -8,7 +8,7 @@ import numpy as np
 
 from cohegraph.corpora.starter import LEVELS, MODEL, StarterText, starter_corpus
 from cohegraph.model.coherence_model import CoherenceModel
-from cohegraph.model.validation import cross_validate
+from cohegraph.model.validation import validated_fit
 from cohegraph.presets import preset
 
 NAME = "starter"
@@ -41,12 +41,10 @@ def rebuild() -> None:
     model = CoherenceModel(SETTINGS, levels=LEVELS)
     features = model.featurize([one.text for one in texts], show_progress=True)
     labels = np.array([one.level for one in texts])
-    validation = cross_validate(model, features, labels, [one.topic for one in texts], _FOLDS)
-    model.fit(features, labels)
-    model.use_validation(validation)
+    validated_fit(model, features, labels, [one.topic for one in texts], _FOLDS)
     model.keep_neighbours(features, labels, ids=[one.id for one in texts])
     model.save(MODEL, name=NAME, note=NOTE)
-    figures = validation.figures
+    figures = model.training_["validation"]
     print(f"{NAME}: accuracy {100 * figures['accuracy']:.1f} % (± {100 * figures['std']:.1f}) over {_FOLDS} folds")
 
 
