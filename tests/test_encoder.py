@@ -265,15 +265,16 @@ def test_an_int8_product_is_what_it_should_be(tiny_bert):
     rng = torch.Generator().manual_seed(0)
     exact = bert._Linear(torch.randn(5, 8, generator=rng), torch.randn(5, generator=rng))
     inputs = torch.cat([torch.randn(1, 3, 8, generator=rng) * 10, torch.zeros(1, 1, 8)], dim=1)
-    steps_in = inputs.abs().amax(dim=2, keepdim=True) / 127
+    middles = (inputs.amax(dim=2, keepdim=True) + inputs.amin(dim=2, keepdim=True)) / 2
+    steps_in = (inputs - middles).abs().amax(dim=2, keepdim=True) / 127
     steps_out = exact.weight.abs().amax(dim=1) / 127
     weights = (exact.weight / steps_out[:, None]).round() * steps_out[:, None]
-    rounded = (inputs / steps_in.clamp(min=1e-30)).round() * steps_in
+    rounded = middles + ((inputs - middles) / steps_in.clamp(min=1e-30)).round() * steps_in
     torch.testing.assert_close(bert._Int8Linear(exact)(inputs), rounded @ weights.T + exact.bias, rtol=1e-5, atol=1e-5)
 
 
-def test_a_processor_without_fast_or_right_products_gives_the_same_digits(monkeypatch):
-    """Then whole numbers are multiplied as floats, which hold these sums exactly."""
+def test_a_processor_without_fast_or_right_products_gives_the_same(monkeypatch):
+    """Then whole numbers are multiplied as floats, which hold these sums exactly; only scaling rounds another way."""
     rng = torch.Generator().manual_seed(0)
     exact = bert._Linear(torch.randn(384, 1536, generator=rng), torch.randn(384, generator=rng))
     inputs = torch.randn(1, 50, 1536, generator=rng)
@@ -281,7 +282,19 @@ def test_a_processor_without_fast_or_right_products_gives_the_same_digits(monkey
         pytest.skip("this processor multiplies no whole numbers by itself")
     found = bert._Int8Linear(exact)(inputs)
     monkeypatch.setattr(bert, "_int8_products_pay", lambda: False)
-    assert torch.equal(bert._Int8Linear(exact)(inputs), found)
+    torch.testing.assert_close(bert._Int8Linear(exact)(inputs), found, rtol=1e-6, atol=1e-4)
+
+
+def test_torch_without_onednn_multiplies_whole_numbers_as_floats(monkeypatch):
+    def missing(*_: object) -> None:
+        raise AttributeError("no such operator")
+
+    monkeypatch.setattr(bert, "_Int8Product", missing)
+    bert._int8_products_pay.cache_clear()
+    try:
+        assert not bert._int8_products_pay()
+    finally:
+        bert._int8_products_pay.cache_clear()
 
 
 def test_other_encoders_have_no_int8(tiny_bert):

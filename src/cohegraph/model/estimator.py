@@ -490,7 +490,7 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
                 continue
             message = f"The model was trained with the {part} {identity}, and this is {found}"
             if part != "parser":
-                raise CohegraphError(f"{message}: name the right one when loading the model.")
+                raise CohegraphError(f"{message}: name the right one when loading the model, or train anew.")
             warnings.warn(f"{message}: results may differ a little.", stacklevel=3)
         if features.vectors.shape[1] != self._dimensions:
             raise CohegraphError(

@@ -14,11 +14,11 @@ FORMAT = 2
 
 def shape(featurizer: Featurizer, half: str, groups: Iterable[str], parts: Iterable[str]) -> str:
     """All that shapes one half of the features besides the text: settings of some groups, and pretrained parts."""
-    # What a part is says its identity; where it lies does not matter.
+    # What a part is and how it computes says its identity; where it lies and who chose it does not matter.
     chosen = {
         name: value
         for name, value in featurizer.settings.of_features().items()
-        if name.split(".")[0] in tuple(groups) and name != "encoder.source"
+        if name.split(".")[0] in tuple(groups) and name not in ("encoder.source", "encoder.precision")
     }
     identities = featurizer.identities
     made_from = {

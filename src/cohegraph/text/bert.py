@@ -21,7 +21,9 @@ from torch.nn import functional
 
 from cohegraph.text.networks import Precision
 
-_LARGEST, _SMALLEST = 127.0, 1e-30
+_LARGEST, _SMALLEST, _SHIFT = 127.0, 1e-30, 128
+# Which whole numbers: vectors of another kind are not these.
+_ARITHMETIC = "+int8.2"
 # Tokens, inputs and outputs of the product that is tried, and how often.
 _TRIED, _TRIALS = (64, 384, 1536), 5
 
@@ -36,45 +38,83 @@ class _Linear:
 
 
 class _Int8Linear:
-    """The same with whole numbers: weights have a scale for every output, inputs one for every token.
+    """The same with whole numbers: weights have a scale for every output, inputs a scale and a middle for every token.
 
-    A sum of products of whole numbers is exact, so that no digit depends on how the work is divided.
+    A sum of products of whole numbers is exact, so that no digit depends on how the work is divided. The middle between
+    the least and the largest input is taken out and its products are added again: states of BERT lie to one side of
+    zero, the more so after GELU, and half of the whole numbers would hardly be used.
     """
 
     def __init__(self, exact: _Linear) -> None:
-        self._scale = (exact.weight.abs().amax(dim=1) / _LARGEST).clamp(min=_SMALLEST)
-        weight = (exact.weight / self._scale[:, None]).round().T.contiguous()
-        self._in_int8 = weight.device.type == "cpu" and _int8_products_pay()
-        self._weight = weight.to(torch.int8) if self._in_int8 else weight
+        scale = (exact.weight.abs().amax(dim=1) / _LARGEST).clamp(min=_SMALLEST)
+        weight = (exact.weight / scale[:, None]).round()
+        in_int8 = weight.device.type == "cpu" and _int8_products_pay()
+        self._product: _Product = _Int8Product(weight, scale) if in_int8 else _FloatProduct(weight, scale)
+        self._of_ones = weight.sum(dim=1) * scale
         self._bias = exact.bias
 
     def __call__(self, inputs: Tensor) -> Tensor:
         rows = inputs.reshape(-1, inputs.shape[-1])
-        largest = torch.maximum(rows.amax(dim=1, keepdim=True), -rows.amin(dim=1, keepdim=True))
-        scale = (largest / _LARGEST).clamp_(min=_SMALLEST)
-        whole = (rows / scale).round_()
+        most, least = rows.amax(dim=1, keepdim=True), rows.amin(dim=1, keepdim=True)
+        middle = (most + least) / 2
+        scale = ((most - least) / (2 * _LARGEST)).clamp_(min=_SMALLEST)
         # In place where it can be: passes over memory take as long as the products.
-        if self._in_int8:
-            outputs = torch._int_mm(whole.to(torch.int8), self._weight).to(rows.dtype)
-        else:
-            outputs = whole @ self._weight
-        torch.addcmul(self._bias, outputs.mul_(scale), self._scale, out=outputs)
-        return outputs.view(*inputs.shape[:-1], -1)
+        outputs = self._product((rows - middle).div_(scale).round_())
+        torch.addcmul(self._bias, outputs, scale, out=outputs)
+        return outputs.addcmul_(middle, self._of_ones).view(*inputs.shape[:-1], -1)
+
+
+class _FloatProduct:
+    """Whole inputs times whole weights times the weights' scale, as floats."""
+
+    def __init__(self, weight: Tensor, scale: Tensor) -> None:
+        self._weight = weight.T.contiguous()
+        self._scale = scale
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return (inputs @ self._weight).mul_(self._scale)
+
+
+class _Int8Product:
+    """The same in one byte each, by oneDNN."""
+
+    def __init__(self, weight: Tensor, scale: Tensor) -> None:
+        self._weight = torch.ops.onednn.qlinear_prepack(weight.to(torch.int8), None)
+        self._scale = scale
+        self._no_shifts = torch.zeros(len(scale), dtype=torch.int32)
+        self._bias = -_SHIFT * weight.sum(dim=1) * scale
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        # Its inputs have no sign: they are shifted to between 1 and 255, which its bias takes out again.
+        shifted = inputs.to(torch.int8).view(torch.uint8).bitwise_xor_(_SHIFT)
+        outputs: Tensor = torch.ops.onednn.qlinear_pointwise(
+            *(shifted, 1.0, 0),
+            *(self._weight, self._scale, self._no_shifts, self._bias),
+            *(1.0, 0, torch.float32, "none", [], ""),
+        )
+        return outputs
+
+
+_Product = _FloatProduct | _Int8Product
 
 
 @cache
 def _int8_products_pay() -> bool:
-    """Whether this processor multiplies small whole numbers right, and faster than floats.
+    """Whether this processor multiplies bytes right, and faster than floats.
 
     Those without instructions for it (VNNI) add pairs of products in 16 bits and cut what does not fit, and some have
-    no fast way at all. There whole numbers are multiplied as floats, which hold such sums exactly: no digit differs.
+    no fast way at all. There whole numbers are multiplied as floats, whose sums are as exact up to 2²⁴.
     """
-    inputs = torch.full(_TRIED[:2], int(_LARGEST), dtype=torch.int8)
-    weights = torch.full(_TRIED[1:], int(_LARGEST), dtype=torch.int8)
-    if not (torch._int_mm(inputs, weights) == _TRIED[1] * int(_LARGEST) ** 2).all():
+    tokens, inputs, outputs = _TRIED
+    weight, scale = torch.full((outputs, inputs), _LARGEST), torch.ones(outputs)
+    rows = torch.full((tokens, inputs), _LARGEST)
+    try:
+        in_bytes, as_floats = _Int8Product(weight, scale), _FloatProduct(weight, scale)
+        if not torch.equal(in_bytes(rows), as_floats(rows)):
+            return False
+    except (AttributeError, RuntimeError):  # torch without oneDNN
         return False
-    as_floats = inputs.float(), weights.float()
-    return _seconds(lambda: torch._int_mm(inputs, weights)) < _seconds(lambda: torch.mm(*as_floats))
+    return _seconds(lambda: in_bytes(rows)) < _seconds(lambda: as_floats(rows))
 
 
 def _seconds(run: Callable[[], Tensor]) -> float:
@@ -128,6 +168,7 @@ class BertNetwork:
     def __init__(self, folder: Path, device: str = "cpu", precision: Precision = "float32") -> None:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         _check(config)
+        self.arithmetic = "" if precision == "float32" else _ARITHMETIC
         self.dimensions = int(config["hidden_size"])
         self.longest = int(config["max_position_embeddings"])
         self._device = device

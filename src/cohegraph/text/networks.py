@@ -105,6 +105,7 @@ def _packaged(folder: Path, identity: str, device: str, precision: Precision) ->
     from cohegraph.text.bert import BertNetwork
 
     network = BertNetwork(folder, device, precision)
+    identity = f"{identity}{network.arithmetic}"
     return Pretrained(network, Tokenizer.from_file(str(folder / "tokenizer.json")), identity)
 
 
