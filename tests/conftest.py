@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from material import TEXT
+from material import COMMAND, TEXT
 
 # Two cores are shared with whatever else runs; numerical work in tests is small.
 torch.set_num_threads(1)
@@ -200,3 +202,31 @@ def tiny_xlnet(tmp_path_factory) -> Path:
     torch.manual_seed(0)
     XLNetModel(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def graded_file(tmp_path_factory, starter):
+    """A table of graded documents."""
+    file = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
+    rows = [{"id": one.id, "text": one.text, "label": one.level, "topic": one.topic} for one in starter[:36]]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
+def made_store(tmp_path_factory, graded_file, shipped):
+    """Features of these documents, with groups and ids."""
+    folder = tmp_path_factory.mktemp("features") / "store"
+    columns = ["--group-column", "topic", "--id-column", "id"]
+    subprocess.run(
+        [*COMMAND, "featurize", str(graded_file), "--out", str(folder), "--workers", "1", "--shard", "10", *columns],
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path, made_store):
+    """A copy of them to change."""
+    return shutil.copytree(made_store, tmp_path / "store")

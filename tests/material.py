@@ -1,12 +1,15 @@
-"""A made-up text, and made-up token vectors and entity grids for tests of systems."""
+"""A made-up text, made-up token vectors and entity grids for tests of systems, and the command as a process."""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid
 from cohegraph.text.token_sequence import TokenSequence
 
+COMMAND = [sys.executable, "-m", "cohegraph.cli"]
 TEXT = "The keeper opens the hive. The bees leave the hive. The hive is old. Old hives hold honey. Honey is sweet."
 
 

@@ -14,6 +14,7 @@ from cohegraph.cli import BAD_INPUT, INTERRUPTED
 from cohegraph.cli.options import (
     Device,
     EncoderPlace,
+    IdColumn,
     ModelFolder,
     ParserPlace,
     TextColumn,
@@ -29,6 +30,9 @@ from cohegraph.progress import track
 
 if TYPE_CHECKING:
     from cohegraph.scale.scoring import Scored
+    from cohegraph.scale.stored_documents import StoredDocuments
+
+    AnyDocuments = Documents | StoredDocuments
 
 # Rows of one table of results.
 _ROWS = 1_000
@@ -39,7 +43,8 @@ def assess(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Text files, tables (CSV, TSV, JSONL, Parquet), folders of either, or - for standard input."
+            help="Text files, tables (CSV, TSV, JSONL, Parquet), folders of either, a folder of 'cohegraph featurize', "
+            "or - for standard input."
         ),
     ] = None,
     model: ModelFolder = None,
@@ -49,6 +54,7 @@ def assess(
         typer.Option(help="A file for the results, one JSON object a line; a run that was stopped goes on from it."),
     ] = None,
     text_column: TextColumn = "text",
+    id_column: IdColumn = None,
     workers: Annotated[
         int, typer.Option(min=1, max=1024, help="Processes that read the documents; worth it for hundreds of them.")
     ] = 1,
@@ -63,7 +69,7 @@ def assess(
     Every text file is one document, and so is every row of a table; there may be any number of them. What cannot be
     read is reported at the end, with exit code 2, and does not keep the others from being assessed.
     """
-    documents = Documents(files or _default_input(), text_column)
+    documents = _documents(files or _default_input(), text_column, id_column, workers)
     for remark in documents.remarks:
         say(remark)
     folder = model or STARTER_MODEL
@@ -77,9 +83,7 @@ def assess(
         return load_model(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
 
     def scored(entries: Iterable[Entry], done: int = 0, shown: bool = True) -> Iterator[list[Scored]]:
-        from cohegraph.scale.scoring import score
-
-        found = score(entries, loaded, workers=workers)
+        found = _scores(documents, entries, loaded, workers)
         for some in track(found, "assessing", len(documents), done=done, size=len, show=shown and len(documents) > 1):
             for one in some:
                 problems.note(one.entry)
@@ -123,21 +127,45 @@ class _Problems:
             raise typer.Exit(BAD_INPUT)
 
 
+def _scores(
+    documents: AnyDocuments, entries: Iterable[Entry], loaded: Callable[[], Any], workers: int
+) -> Iterator[list[Scored]]:
+    from cohegraph.scale.scoring import score
+
+    if isinstance(documents, Documents):
+        return score(entries, loaded, workers=workers)
+    return documents.score(entries, loaded())
+
+
 Scores = Callable[..., Iterator[list[Any]]]
 
 
-def _as_json(documents: Documents, loaded: Callable[[], Any], scored: Scores) -> None:
+def _documents(files: list[str], text_column: str, id_column: str | None, workers: int) -> AnyDocuments:
+    from cohegraph.scale.feature_store import is_store
+    from cohegraph.scale.stored_documents import StoredDocuments
+
+    stores = [name for name in files if name != STANDARD_INPUT and is_store(Path(name))]
+    if not stores:
+        return Documents(files, text_column, id_column=id_column, spare_others=True)
+    if len(files) > 1:
+        raise CohegraphError(f"{stores[0]} holds features: assess it by itself.")
+    if workers > 1:
+        raise CohegraphError(f"{stores[0]} holds features, which one process assesses: leave out --workers.")
+    return StoredDocuments(Path(stores[0]))
+
+
+def _as_json(documents: AnyDocuments, loaded: Callable[[], Any], scored: Scores) -> None:
     # On a terminal the results themselves show how far it is.
     for some in scored(documents, shown=not sys.stdout.isatty()):
         for one in some:
             if one.result is None:
-                print_json({"document": one.entry.name, "error": one.entry.problem})
+                print_json({**one.entry.names, "error": one.entry.problem})
             else:
-                print_json({"document": one.entry.name, "model": loaded().name_, **one.result.to_dict()})
+                print_json({**one.entry.names, "model": loaded().name_, **one.result.to_dict()})
         sys.stdout.flush()
 
 
-def _as_tables(documents: Documents, loaded: Callable[[], Any], scored: Scores) -> None:
+def _as_tables(documents: AnyDocuments, loaded: Callable[[], Any], scored: Scores) -> None:
     """One table, or several one below the other where there are very many documents."""
     from cohegraph.scale.engine import batches
 
@@ -148,17 +176,17 @@ def _as_tables(documents: Documents, loaded: Callable[[], Any], scored: Scores) 
         model = loaded()
         table = assessment_table(model.levels_)
         for one in rows:
-            add_assessment(table, one.entry.name, one.result)
+            add_assessment(table, one.entry.id or one.entry.name, one.result)
         screen.print(table)
         for one in rows:
             for notice in one.result.notices:
-                screen.print(*plain(f"{one.entry.name}: {notice}"), style="yellow")
+                screen.print(*plain(f"{one.entry.id or one.entry.name}: {notice}"), style="yellow")
     if model is not None:
         screen.print(*plain(f"Model: {model.name_}.{f' {model.note_}' if model.note_ else ''}"), style="dim")
 
 
 def _to_file(
-    out: Path, documents: Documents, folder: Path, loaded: Callable[[], Any], scored: Scores, problems: _Problems
+    out: Path, documents: AnyDocuments, folder: Path, loaded: Callable[[], Any], scored: Scores, problems: _Problems
 ) -> None:
     from cohegraph.model.persistence import ABOUT
     from cohegraph.scale.results_file import results_file
@@ -174,6 +202,11 @@ def _to_file(
             say(f"{file.found} of {len(documents)} documents are in {out} already.")
         for some in scored(remaining, file.found):
             file.write(some)
+        if file.mended:
+            say(f"{len(file.mended)} of the documents in {out} could not be assessed then, and can be now.")
+            again = set(file.mended)
+            mended = (entry for number, entry in enumerate(documents) if number in again)
+            file.replace_mended(one for some in scored(mended, len(documents) - len(again)) for one in some)
     console().print(*plain(f"The results of {len(documents)} documents are in {out}."))
 
 

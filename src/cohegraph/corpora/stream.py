@@ -6,12 +6,13 @@ documents there are is known for those who wait. Of the documents themselves, on
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cohegraph.corpora.tables import Row, check_table, decoded, is_table, read_plain_text, read_rows
+from cohegraph.corpora.tables import Row, check_table, decoded, is_missing, is_table, read_plain_text, read_rows, refuse
 from cohegraph.errors import CohegraphError
 
 STANDARD_INPUT = "-"
@@ -25,6 +26,17 @@ class Entry:
     text: str = ""
     problem: str = ""
     fields: Row = field(default_factory=dict)
+    id: str | None = None
+
+    @property
+    def text_sha256(self) -> str:
+        """The hash of its text."""
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Its name, and its id if it has one."""
+        return {"document": self.name} | ({} if self.id is None else {"id": self.id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,8 @@ class Documents:
         text_column: The column with the text, in tables.
         columns: Other columns to take along; a table without one of them is an error.
         optional: Columns to take along from tables that have them.
+        id_column: The column with ids, in tables.
+        spare_others: Whether a row that cannot be read is a document with a problem; otherwise its table is.
     """
 
     def __init__(
@@ -52,10 +66,20 @@ class Documents:
         text_column: str = "text",
         columns: Sequence[str] = (),
         optional: Sequence[str] = (),
+        *,
+        id_column: str | None = None,
+        spare_others: bool = False,
     ) -> None:
+        self._id_column = id_column
+        self._bad_row = _UnreadableRow if spare_others else refuse
         self._text_column, self._columns, self._optional = text_column, tuple(columns), tuple(optional)
         self.remarks: list[str] = []
         self._parts = [part for name in names for part in self._looked_at(name)]
+
+    @property
+    def _wanted(self) -> tuple[str, ...]:
+        """Columns that a table must have."""
+        return (self._text_column, *self._columns, *([self._id_column] if self._id_column else []))
 
     def __len__(self) -> int:
         return sum(part.documents for part in self._parts)
@@ -87,13 +111,19 @@ class Documents:
         elif not is_table(Path(part.name)):
             yield checked(Entry(shown, read_plain_text(Path(part.name))))
         else:
-            wanted = (self._text_column, *self._columns)
-            rows = read_rows(Path(part.name), columns=wanted, optional=self._optional)
+            wanted = self._wanted
+            rows = read_rows(Path(part.name), columns=wanted, optional=self._optional, bad_row=self._bad_row)
             number = 0
             for number, row in enumerate(rows, start=1):
+                if isinstance(row, _UnreadableRow):
+                    yield Entry(f"{shown}:{number}", problem=row.problem)
+                    continue
                 text = row.get(self._text_column)
                 fields = {name: row.get(name) for name in (*self._columns, *self._optional)}
-                yield checked(Entry(f"{shown}:{number}", text if isinstance(text, str) else "", fields=fields))
+                name = row.get(self._id_column) if self._id_column else None
+                known = None if is_missing(name) else printable(str(name))
+                entry = Entry(f"{shown}:{number}", text if isinstance(text, str) else "", fields=fields, id=known)
+                yield checked(entry)
             if number != part.documents:
                 yield Entry(shown, problem=f"{shown} has changed while it was read: run the same command again.")
 
@@ -115,11 +145,19 @@ class Documents:
                 yield from self._looked_at(str(path))
         elif name != STANDARD_INPUT and is_table(file):
             try:
-                yield _Part(name, check_table(file, (self._text_column, *self._columns)))
+                yield _Part(name, check_table(file, self._wanted, bad_row=self._bad_row))
             except CohegraphError as error:
                 yield _Part(name, problem=printable(str(error)))
         else:
             yield _Part(name)
+
+
+class _UnreadableRow(Row):
+    """The place of a row that cannot be read."""
+
+    def __init__(self, error: CohegraphError) -> None:
+        super().__init__()
+        self.problem = printable(str(error))
 
 
 def printable(name: str) -> str:
@@ -136,4 +174,6 @@ def _is_folder(file: Path) -> bool:
 
 def checked(entry: Entry) -> Entry:
     """The entry, or one that says that it has no text."""
-    return entry if entry.text.strip() else Entry(entry.name, problem=f"{entry.name} has no text to assess.")
+    if entry.text.strip():
+        return entry
+    return Entry(entry.name, problem=f"{entry.name} has no text to assess.", id=entry.id)

@@ -6,10 +6,11 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NoReturn
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.labels import is_missing_label
@@ -23,6 +24,13 @@ _ROWS_AT_ONCE = 1_000
 _PIECE = 1 << 20
 
 Row = dict[str, Any]
+# What stands for a row that cannot be read; it may raise the error.
+BadRow = Callable[[CohegraphError], Row]
+
+
+def refuse(error: CohegraphError) -> NoReturn:
+    """A row that cannot be read spoils the table."""
+    raise error
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ def read_plain_text(file: Path) -> str:
     return _decoded(file)
 
 
-def check_table(file: Path, wanted: Iterable[str]) -> int:
+def check_table(file: Path, wanted: Iterable[str], *, bad_row: BadRow = refuse) -> int:
     """How many rows a table has; an error where it cannot be read to its end, has none, or lacks a column."""
     rows, missing, found = 0, set(wanted), dict[str, None]()
     of_interest = None
@@ -92,7 +100,7 @@ def check_table(file: Path, wanted: Iterable[str]) -> int:
         found = dict.fromkeys(_parquet_columns(file))
         missing -= found.keys()
         of_interest = [column for column in wanted if column in found]
-    for row in read_rows(file, columns=of_interest):
+    for row in read_rows(file, columns=of_interest, bad_row=bad_row):
         rows += 1
         missing -= row.keys()
         if rows <= _ROWS_FOR_NAMES:
@@ -100,7 +108,7 @@ def check_table(file: Path, wanted: Iterable[str]) -> int:
     if not rows:
         raise CohegraphError(f"{file} has no rows.")
     for column in wanted:
-        if column in missing:
+        if column in missing and found:
             raise CohegraphError(f"{file} has no column '{column}': its columns are {', '.join(found)}.")
     return rows
 
@@ -122,12 +130,18 @@ def _texts(file: Path, rows: list[Row], column: str) -> list[str]:
 
 
 def read_rows(
-    file: Path, *, columns: Iterable[str] | None = None, optional: Iterable[str] = (), legacy: bool = False
+    file: Path,
+    *,
+    columns: Iterable[str] | None = None,
+    optional: Iterable[str] = (),
+    legacy: bool = False,
+    bad_row: BadRow = refuse,
 ) -> Iterator[Row]:
     """The rows of a table by column, one after the other.
 
     Where only some ``columns`` are wanted, which must be there, and some that are ``optional``, others may be left out.
-    ``legacy`` reads Windows-1252 and stray quotation marks in CSV and TSV too.
+    ``legacy`` reads Windows-1252 and stray quotation marks in CSV and TSV too. ``bad_row`` says what becomes of a row
+    that cannot be read in a table whose others can.
     """
     _must_exist(file)
     ending = file.suffix.lower()
@@ -136,9 +150,9 @@ def read_rows(
     if ending == ".parquet":
         yield from _parquet(file, columns, optional)
     elif ending in (".jsonl", ".ndjson"):
-        yield from _json_lines(file)
+        yield from _json_lines(file, bad_row)
     else:
-        yield from _separated(file, "\t" if ending == ".tsv" else ",", legacy)
+        yield from _separated(file, "\t" if ending == ".tsv" else ",", legacy, bad_row)
 
 
 def _parquet_columns(file: Path) -> list[str]:
@@ -169,22 +183,35 @@ def _parquet(file: Path, columns: Iterable[str] | None, optional: Iterable[str])
         raise _bad_parquet(file, error) from None
 
 
-def _json_lines(file: Path) -> Iterator[Row]:
-    for number, line in enumerate(_lines(file, "\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            raise DamagedFileError(f"{file}, line {number} is not a JSON object: each line must be one.")
-        yield row
+def _json_lines(file: Path, bad_row: BadRow) -> Iterator[Row]:
+    with _opened(file, "rb") as stream:
+        place = 0
+        for number, line in enumerate(stream, start=1):
+            if b"\0" in line:
+                raise _binary(str(file))
+            if line.strip():
+                try:
+                    yield _json_object(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
+                except UnicodeDecodeError as error:
+                    begins = len(codecs.BOM_UTF8) if number == 1 and line.startswith(codecs.BOM_UTF8) else 0
+                    yield bad_row(_not_utf8(f"{file}, line {number}", place + begins + error.start))
+                except (ValueError, RecursionError):
+                    yield bad_row(
+                        DamagedFileError(f"{file}, line {number} is not a JSON object: each line must be one.")
+                    )
+            place += len(line)
 
 
-def _separated(file: Path, delimiter: str, legacy: bool) -> Iterator[Row]:
+def _json_object(line: bytes) -> Row:
+    row = json.loads(line.decode("utf-8"))
+    if not isinstance(row, dict):
+        raise ValueError("it is something else")
+    return row
+
+
+def _separated(file: Path, delimiter: str, legacy: bool, bad_row: BadRow) -> Iterator[Row]:
     csv.field_size_limit(_LONGEST_FIELD)
-    lines = io.StringIO(_decoded(file, legacy=True), newline="") if legacy else _lines(file, "")
+    lines = io.StringIO(_decoded(file, legacy=True), newline="") if legacy else _lines(file)
     try:
         reader = csv.DictReader(lines, delimiter=delimiter, strict=not legacy)
         names = reader.fieldnames or []
@@ -192,26 +219,35 @@ def _separated(file: Path, delimiter: str, legacy: bool) -> Iterator[Row]:
             raise DamagedFileError(f"{file} has two columns of the same name: give each its own.")
         for row in reader:
             if None in row:
-                raise DamagedFileError(
-                    f"{file}, line {reader.line_num} has more fields than columns: put texts into quotation marks."
+                row = bad_row(
+                    DamagedFileError(
+                        f"{file}, line {reader.line_num} has more fields than columns: put texts into quotation marks."
+                    )
                 )
             yield row
     except csv.Error as error:
         raise DamagedFileError(f"{file} is not a table that can be read: {error}.") from None
 
 
-def _lines(file: Path, newline: str) -> Iterator[str]:
-    """The lines of a file in UTF-8, one after the other; ``newline`` as `open` takes it."""
+@contextmanager
+def _opened(file: Path, mode: str, **how: Any) -> Iterator[IO[Any]]:
     try:
-        with file.open(encoding="utf-8-sig", newline=newline) as stream:
+        with file.open(mode, **how) as stream:
+            yield stream
+    except OSError as error:
+        raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def _lines(file: Path) -> Iterator[str]:
+    """The lines of a file in UTF-8 with their ends, one after the other."""
+    with _opened(file, "r", encoding="utf-8-sig", newline="") as stream:
+        try:
             for line in stream:
                 if "\0" in line:
                     raise _binary(str(file))
                 yield line
-    except UnicodeDecodeError:
-        raise _not_utf8(str(file), _first_wrong_byte(file)) from None
-    except OSError as error:
-        raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise _not_utf8(str(file), _first_wrong_byte(file)) from None
 
 
 def _first_wrong_byte(file: Path) -> int:

@@ -18,7 +18,7 @@ def check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> No
         if made_with[name] != value:
             raise CohegraphError(
                 f"The features were made with {name}={made_with[name]}, and the model has {name}={value}: make them "
-                "anew, with model.featurize(texts) or 'cohegraph featurize'."
+                f"anew, with model.featurize(texts) or 'cohegraph featurize --set {name}={value}'."
             )
 
 

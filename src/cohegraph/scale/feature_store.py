@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import compress
@@ -65,6 +65,7 @@ class StoredCorpus:
     ids: tuple[str, ...]
     labels: tuple[Any, ...]
     groups: tuple[str | None, ...]
+    keys: tuple[str, ...]
     reading: IO[str] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -74,8 +75,10 @@ class StoredCorpus:
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> StoredCorpus:
         """Some of the documents."""
-        ids, labels, groups = (tuple(compress(column, chosen)) for column in (self.ids, self.labels, self.groups))
-        return StoredCorpus(self.features[chosen], ids, labels, groups, self.reading)
+        ids, labels, groups, keys = (
+            tuple(compress(column, chosen)) for column in (self.ids, self.labels, self.groups, self.keys)
+        )
+        return StoredCorpus(self.features[chosen], ids, labels, groups, keys, self.reading)
 
 
 class FeatureStore:
@@ -100,19 +103,35 @@ class FeatureStore:
         """The names of files that are missing or not what was written."""
         names = [name for name, _ in self.contents.shards]
         looked_at = track(names, "checking files", len(names), show=show_progress)
-        return [name for name in looked_at if not (self.folder / name).is_file() or not is_whole(self.folder / name)]
+        return self._damaged(looked_at)
 
     def corpus(self, *, show_progress: bool = False) -> StoredCorpus:
         """The corpus, all files of which are checked first."""
-        for name in self.damaged(show_progress=show_progress):
+        self._refuse(self.damaged(show_progress=show_progress))
+        return self._corpus(self.contents.shards)
+
+    def part(self, number: int) -> StoredCorpus:
+        """The documents of one of its files, which is checked first."""
+        chosen = self.contents.shards[number]
+        self._refuse(self._damaged([chosen[0]]))
+        return self._corpus([chosen])
+
+    def _damaged(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if not (self.folder / name).is_file() or not is_whole(self.folder / name)]
+
+    def _refuse(self, damaged: list[str]) -> None:
+        for name in damaged:
             raise DamagedFileError(f"{self.folder / name} is damaged or missing: {_AGAIN}")
+
+    def _corpus(self, shards: Sequence[tuple[str, int]]) -> StoredCorpus:
         contents, ids, labels, groups = self.contents, list[str](), list[Any](), list[str | None]()
-        counts, tallies = list[sparse.csr_array](), list[npt.NDArray[np.int64]]()
+        keys, counts, tallies = list[str](), list[sparse.csr_array](), list[npt.NDArray[np.int64]]()
         shapes = {(contents.patterns, len(TALLIES), contents.dimensions)}
-        for name, rows in contents.shards:
+        for name, rows in shards:
             shard = read_shard(self.folder / name)
             if len(shard) != rows or {shape_of(shard)} != shapes:
                 raise DamagedFileError(f"{self.folder / name} does not fit the other files: {_AGAIN}")
+            keys += [key.tobytes().hex() for key in shard.keys]
             ids += shard.ids
             labels += shard.labels
             groups += shard.groups
@@ -121,15 +140,15 @@ class FeatureStore:
             counts.append(shard.counts.astype(np.int32 if small else np.int64))
             tallies.append(np.array(shard.tallies))
         vectors = MappedVectors(
-            files=tuple(self.folder / name for name, _ in contents.shards),
-            starts=np.cumsum([0, *(rows for _, rows in contents.shards)]),
+            files=tuple(self.folder / name for name, _ in shards),
+            starts=np.cumsum([0, *(rows for _, rows in shards)]),
             width=contents.dimensions,
             opened=mapped_vectors,
         )
         features = Features(
             sparse.vstack(counts, format="csr"), vectors, np.concatenate(tallies), dict(contents.parts), self.settings
         )
-        return StoredCorpus(features, tuple(ids), tuple(labels), tuple(groups), self._reading)
+        return StoredCorpus(features, tuple(ids), tuple(labels), tuple(groups), tuple(keys), self._reading)
 
     def labelled(self, *, skip_unlabelled: bool, show_progress: bool = False) -> StoredCorpus:
         """The corpus; documents without a label are left out, or an error."""

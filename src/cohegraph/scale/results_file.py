@@ -1,12 +1,12 @@
 """Assessments as JSON Lines in a file that grows, and from which a run that was stopped goes on.
 
 Every line names the document, the hash of its text and the model: a file that holds results of other documents or of
-another model is never mixed with new ones. A line that was cut in the middle is written again.
+another model is never mixed with new ones. A line that was cut in the middle is written again, and so is one that says
+why a document could not be assessed, once it can be.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +22,7 @@ from cohegraph.scale.scoring import Scored
 
 # No line is longer.
 _LONGEST = 1 << 20
+_HASH, _ERROR = "text_sha256", "error"
 
 
 class ResultsFile:
@@ -30,11 +31,13 @@ class ResultsFile:
     def __init__(self, stream: IO[bytes], name: Path, model: dict[str, str]) -> None:
         self._stream, self._name, self._model = stream, name, model
         self.found = 0
+        self.mended: list[int] = []
 
     def skip_done(self, entries: Iterable[Entry], note: Callable[[Entry], None]) -> Iterator[Entry]:
         """The entries whose results are not in the file yet; those that are must be the first, in the same order.
 
-        Of every entry whose result is there, ``note`` is told.
+        Of every entry whose result is there, ``note`` is told. ``mended`` are then the numbers of those that could not
+        be assessed and can be now; see `replace_mended`.
         """
         waiting = iter(entries)
         end = 0
@@ -43,12 +46,15 @@ class ResultsFile:
             if known is None:
                 break
             entry = next(waiting, None)
-            if entry is None or known != self._identity(entry):
+            if entry is None or not self._is_of(known, entry):
                 raise CohegraphError(
                     f"{self._name} holds results of other documents or of another model (line {self.found + 1}): name "
                     "another file, or remove it."
                 )
-            note(entry)
+            if _ERROR in known and not entry.problem:
+                self.mended.append(self.found)
+            else:
+                note(entry)
             self.found += 1
             end += len(line)
         self._stream.seek(end)
@@ -66,22 +72,49 @@ class ResultsFile:
 
     def write(self, some: Iterable[Scored]) -> None:
         """Add results, safely on disk."""
-        try:
-            for scored in some:
-                about = {"error": scored.entry.problem} if scored.result is None else scored.result.to_dict()
-                line = {**self._identity(scored.entry), **about}
-                self._stream.write(_line(line))
+        with self._told():
+            self._stream.writelines(map(self._result, some))
             self._stream.flush()
             os.fsync(self._stream.fileno())
+
+    def replace_mended(self, results: Iterable[Scored]) -> None:
+        """Put the results of those that are mended, in order, into their places; the file changes as a whole."""
+        numbers, replacing = set(self.mended), iter(results)
+        beside = self._name.with_name(f".{self._name.name}.mended")
+        try:
+            with self._told(), beside.open("wb") as stream:
+                self._stream.seek(0)
+                for number, line in enumerate(self._stream):
+                    stream.write(self._result(next(replacing)) if number in numbers else line)
+                stream.flush()
+                os.fsync(stream.fileno())
+                beside.replace(self._name)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise CohegraphError(
                 f"The results cannot be written to {self._name} ({error.strerror}): make room and run the same command "
                 "again; what is done is kept."
             ) from None
 
+    def _result(self, scored: Scored) -> bytes:
+        about = {_ERROR: scored.entry.problem} if scored.result is None else scored.result.to_dict()
+        return _line({**self._identity(scored.entry), **about})
+
     def _identity(self, entry: Entry) -> dict[str, Any]:
-        text = hashlib.sha256(entry.text.encode("utf-8", "surrogatepass")).hexdigest()
-        return {"document": entry.name, "text_sha256": text, **self._model}
+        return {**entry.names, _HASH: entry.text_sha256, **self._model}
+
+    def _is_of(self, known: dict[str, Any], entry: Entry) -> bool:
+        """Whether a line is that of an entry; that of one that could not be read may be that of any text."""
+        expected = self._identity(entry)
+        if _ERROR in known:
+            expected[_HASH] = known.get(_HASH)
+        return known.get("id") == entry.id and {name: known.get(name) for name in expected} == expected
 
 
 @contextmanager
@@ -104,11 +137,11 @@ def _line(result: dict[str, Any]) -> bytes:
 
 
 def _known(line: bytes) -> dict[str, Any] | None:
-    """What a line says of its document and model; nothing where it is no whole line of results."""
+    """What a line says; nothing where it is no whole line of results."""
     if not line.endswith(b"\n"):
         return None
     try:
         found = json.loads(line)
-        return {name: found[name] for name in ("document", "text_sha256", "model", "model_sha256")}
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
+    return found if isinstance(found, dict) and {"document", _HASH} <= found.keys() else None

@@ -1,0 +1,219 @@
+"""Features of a corpus in a folder, and training on it, by the command."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from material import COMMAND
+from safetensors.numpy import load_file
+
+from cohegraph.corpora.stream import Documents
+from cohegraph.model.persistence import read_model
+from cohegraph.scale.feature_store import ABOUT, shards_in
+
+FAST = ["--set", "training.epochs=8", "--set", "training.hidden=4"]
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def test_features_then_training_is_training(run, graded_file, made_store, tmp_path):
+    """The same model and the same figures, whether texts or features are given, to rounding."""
+    assert (
+        run("train", graded_file, "--out", tmp_path / "texts", "--group-column", "topic", "--threads", 1, *FAST)[0] == 0
+    )
+    code, out, err = run("train", made_store, "--out", tmp_path / "features", *FAST)
+    assert code == 0
+    assert "Accuracy in 5-fold cross-validation" in out
+    assert "36 documents (low: 12, medium: 12, high: 12)." in err
+    one, other = weights(tmp_path / "texts"), weights(tmp_path / "features")
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_allclose(other[name], array, rtol=0, atol=1e-5, err_msg=name)
+    about, found = (read_model(tmp_path / name).about for name in ("texts", "features"))
+    assert found["training"]["validation"] == pytest.approx(about["training"]["validation"])
+    assert found["settings"] == about["settings"]
+    assert not (tmp_path / "features.unfinished").exists()
+    assert json.loads(run("assess", "-", "--model", tmp_path / "features", "--json", stdin=b"A dog. A cat.")[1])
+
+
+def test_several_workers_and_neighbours(run, made_store, tmp_path, starter):
+    assert run("train", made_store, "--out", tmp_path / "one", "--folds", 0, "--keep-neighbours", *FAST)[0] == 0
+    assert run("train", made_store, "--out", tmp_path / "two", "--folds", 0, "--workers", 2, *FAST)[0] == 0
+    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    for name in two:
+        np.testing.assert_allclose(two[name], one[name], rtol=0, atol=1e-5, err_msg=name)
+    kept = [json.loads(line)["id"] for line in (tmp_path / "one" / "documents.jsonl").read_text().splitlines()]
+    assert kept == [one.id for one in starter[:36]]
+
+
+def test_surface_figures_dev_documents_and_other_systems(run, made_store, tmp_path):
+    """What models look at besides vectors is on disk too, or beside it in memory."""
+    more = ["--set", "nodes.surface=0.5", "--set", "training.dev_share=0.2"]
+    assert run("train", made_store, "--out", tmp_path / "surface", "--folds", 2, *more, *FAST)[0] == 0
+    assert read_model(tmp_path / "surface").about["surface"]
+    for system in ("sgc", "surface", "dnn"):
+        code, _, err = run("train", made_store, "--out", tmp_path / system, "--folds", 0, "--system", system)
+        assert (code, "Traceback" in err) == (0, False), err
+
+
+def test_wrong_calls_of_train_on_features(one_sentence, made_store, store, tmp_path, graded_file):
+    out = ["--out", tmp_path / "model"]
+    assert "name columns when they are made" in one_sentence("train", made_store, *out, "--group-column", "topic")
+    assert "train without --keep-texts" in one_sentence("train", made_store, *out, "--keep-texts")
+    assert "made with vectors.source=glove-6b-50d" in one_sentence("train", made_store, *out, "--stack", "base")
+    assert "made with encoder.max_tokens=512" in one_sentence("train", made_store, *out, "--preset", "paper-toefl")
+    assert "made with subgraphs.k=4" in one_sentence("train", made_store, *out, "--set", "subgraphs.k=5")
+    assert "Several workers train the system 'gcn'" in one_sentence("train", graded_file, *out, "--workers", 2)
+    assert "There is no file" in one_sentence("train", tmp_path / "absent", *out)
+    assert "Several workers train" in one_sentence("train", made_store, *out, "--workers", 2, "--system", "sgc")
+    assert "made without 'grid'" in one_sentence("train", made_store, *out, "--system", "entity-grid")
+    shards_in(store)[0].write_bytes(b"")
+    assert "is damaged or missing: run 'cohegraph featurize' again" in one_sentence("train", store, *out)
+    (store / ABOUT).unlink()
+    assert "are not complete" in one_sentence("train", store, *out)
+    assert not (tmp_path / "model").exists()
+
+
+def test_documents_without_labels(run, one_sentence, tmp_path, starter, shipped):
+    rows = [{"text": one.text, "label": one.level if n % 2 else None} for n, one in enumerate(starter[:12])]
+    file = tmp_path / "half.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    assert run("featurize", file, "--out", tmp_path / "half", "--workers", 1)[0] == 0
+    out = ["--out", tmp_path / "model", "--folds", 0]
+    assert "6 of 12 documents in" in one_sentence("train", tmp_path / "half", *out)
+    assert run("train", tmp_path / "half", *out, "--skip-unlabelled", *FAST)[0] == 0
+    assert read_model(tmp_path / "model").about["documents"] == 6
+    plain = tmp_path / "texts"
+    plain.mkdir()
+    (plain / "one.txt").write_text(starter[0].text)
+    assert run("featurize", plain, "--out", tmp_path / "none", "--workers", 1)[0] == 0
+    assert "have no labels" in one_sentence("train", tmp_path / "none", *out)
+
+
+def test_a_snapshot_of_other_settings_is_not_taken(run, made_store, tmp_path):
+    """Surface figures shape what the network sees, not how it is trained."""
+    from cohegraph.scale.checkpoints import checkpoint
+
+    options = ["--folds", 0, *FAST]
+    assert run("train", made_store, "--out", tmp_path / "right", *options, "--set", "nodes.surface=0.5")[0] == 0
+    target = tmp_path / "model"
+    unfinished = tmp_path / "model.unfinished"
+    kept = []
+
+    def keep(folder):
+        kept.extend(file.read_bytes() for file in folder.glob("*.safetensors"))
+
+    import cohegraph.scale.checkpoints as module
+
+    original, module.remove_checkpoints = module.remove_checkpoints, keep
+    try:
+        assert run("train", made_store, "--out", target, *options, "--set", "nodes.surface=1.0")[0] == 0
+    finally:
+        module.remove_checkpoints = original
+    assert len(kept) == 1
+    assert checkpoint(unfinished, 1).read_bytes() == kept[0]
+    for surface in (0.5, 0.0):
+        checkpoint(unfinished, 1).parent.mkdir(exist_ok=True)
+        checkpoint(unfinished, 1).write_bytes(kept[0])
+        assert run("train", made_store, "--out", target, *options, "--set", f"nodes.surface={surface}")[0] == 0
+        if surface:
+            assert weights(target)["w0"].tobytes() == weights(tmp_path / "right")["w0"].tobytes()
+
+
+def test_wrong_calls_of_featurize(one_sentence, graded_file, tmp_path, store):
+    out = ["--out", tmp_path / "new"]
+    assert "no column 'body'" in one_sentence("featurize", graded_file, *out, "--text-column", "body")
+    assert "no column 'grade'" in one_sentence("featurize", graded_file, *out, "--label-column", "grade")
+    assert "There is no file" in one_sentence("featurize", tmp_path / "absent.csv", *out)
+    assert "no setting 'links.gamma'" in one_sentence("featurize", graded_file, *out, "--set", "links.gamma=1")
+    assert "--engine ray" in one_sentence("featurize", graded_file, *out, "--address", "auto")
+    assert "holds other things" in one_sentence("featurize", graded_file, "--out", graded_file.parent)
+    holes = tmp_path / "holes.jsonl"
+    holes.write_text('{"text": "A dog."}\n{"text": ""}\n{"text": null}\n')
+    complaint = one_sentence("featurize", holes, *out, "--workers", 1)
+    assert "2 of 3 documents have no text" in complaint
+    assert "holes.jsonl:2" in complaint
+    assert not (tmp_path / "new" / ABOUT).exists()
+    assert "an address" in one_sentence("featurize", "s3://bucket/essays", *out)
+    holes.write_text('{"text": "A dog.", "label": [1]}\n{"text": "A cat."}\n')
+    assert "neither a word nor a number" in one_sentence("featurize", holes, *out)
+    assert "holes.jsonl:1 has no topic" in one_sentence(
+        "featurize", _with_label(holes), *out, "--group-column", "topic"
+    )
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ABOUT).write_text("hi")
+    assert "holds other things" in one_sentence("featurize", graded_file, "--out", tmp_path / "other")
+
+
+def _with_label(file):
+    file.write_text('{"text": "A dog."}\n{"text": "A cat.", "topic": "cats"}\n')
+    return file
+
+
+def test_other_columns_of_a_parquet_file_are_left_alone(run, tmp_path, shipped):
+    table = pa.table({"text": ["A dog. A cat."], "when": pa.array([2**50], pa.timestamp("ms"))})
+    pq.write_table(table, tmp_path / "odd.parquet")
+    assert run("assess", tmp_path / "odd.parquet", "--json")[0] == 0
+
+
+def test_a_table_that_changes_while_it_is_read_is_noticed(tmp_path):
+    file = tmp_path / "table.jsonl"
+    file.write_text('{"text": "one"}\n{"text": "two"}\n')
+    documents = Documents([str(file)])
+    file.write_text('{"text": "one"}\n')
+    assert [entry.problem for entry in documents][1].endswith(
+        "has changed while it was read: run the same command again."
+    )
+
+
+def test_documents_without_text_can_be_left_out(run, tmp_path, shipped):
+    holes = tmp_path / "holes.jsonl"
+    holes.write_text('{"text": "A dog."}\n{"text": ""}\n{"text": "A cat."}\n')
+    code, out, err = run("featurize", holes, "--out", tmp_path / "new", "--workers", 1, "--skip-empty")
+    assert code == 0
+    assert "1 of 3 documents have no text and are left out" in err
+    assert "The features of 2 documents" in out
+
+
+def test_another_corpus_does_not_replace_one_by_mistake(run, one_sentence, store, tmp_path):
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"text": "A dog."}\n')
+    before = {file.name for file in store.iterdir()}
+    complaint = one_sentence("featurize", other, "--out", store, "--workers", 1)
+    assert "holds the features of 36 documents, and no more than 0 of them are in this corpus" in complaint
+    assert before <= {file.name for file in store.iterdir()}
+    code, out, _ = run("featurize", other, "--out", store, "--workers", 1, "--replace")
+    assert code == 0
+    assert "The features of 1 documents are in" in out
+    assert "0 of them computed now" in " ".join(out.split())
+    assert len(shards_in(store)) == 1
+
+
+def test_a_killed_training_goes_on(made_store, tmp_path):
+    """With SIGKILL, once the first snapshot is there; the model is the same, byte by byte."""
+    options = ["--folds", "2", "--set", "training.epochs=400", "--set", "training.hidden=8", "--threads", "1"]
+    for name in ("undisturbed", "killed"):
+        (tmp_path / name).mkdir()
+    command = [*COMMAND, "train", str(made_store), *options, "--out"]
+    subprocess.run([*command, str(tmp_path / "undisturbed" / "model")], check=True, capture_output=True)
+    target = tmp_path / "killed" / "model"
+    process = subprocess.Popen([*command, str(target)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    unfinished = target.with_name("model.unfinished")
+    while process.poll() is None and not list(unfinished.glob("training-*.safetensors")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not target.exists()
+    subprocess.run([*command, str(target)], check=True, capture_output=True)
+    for file in ("model.safetensors", "model.json", "README.md"):
+        assert (target / file).read_bytes() == (tmp_path / "undisturbed" / "model" / file).read_bytes()
+    assert not unfinished.exists()
