@@ -59,7 +59,7 @@ class _Int8Linear:
         middle = (most + least) / 2
         scale = ((most - least) / (2 * _LARGEST)).clamp_(min=_SMALLEST)
         # In place where it can be: passes over memory take as long as the products.
-        outputs = self._product((rows - middle).div_(scale).round_())
+        outputs = self._product((rows - middle).mul_(1 / scale).round_())
         torch.addcmul(self._bias, outputs, scale, out=outputs)
         return outputs.addcmul_(middle, self._of_ones).view(*inputs.shape[:-1], -1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +17,7 @@ from cohegraph.text.packaged import PACKAGED_PARSERS, find_packaged
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Token
+    from thinc.api import NumpyOps
 
 # Neither is needed for sentences and nouns, and both are slow.
 _LEFT_OUT = ("parser", "ner")
@@ -62,7 +64,7 @@ class SpacyParser:
         pieces = ((self._tokenised(piece.text), piece) for text in copies for piece in _pieces(text))
         sentences: list[Sentence] = []
         for doc, piece in self._nlp.pipe(pieces, as_tuples=True, batch_size=_BATCH):
-            found = list(_sentences(doc, piece.start, self._nouns(doc)))
+            found = list(_sentences(doc, piece.start, self._nouns(doc, piece.start)))
             if piece.goes_on and sentences and found:
                 found[0] = _joined(sentences.pop(), found[0], piece.whole)
             sentences.extend(found)
@@ -70,30 +72,30 @@ class SpacyParser:
                 yield Document(next(originals), tuple(sentences))
                 sentences = []
 
-    def _nouns(self, doc: Doc) -> Callable[[Token], tuple[str, str]]:
-        """What tells the part of speech and the lemma of a token, of those at least that may be nouns."""
+    def _nouns(self, doc: Doc, offset: int) -> dict[int, Noun]:
+        """The nouns, by the numbers of their tokens."""
         if self._known is None:
-            return _pos_and_lemma
-        for token in doc:
-            if token.tag_ in _NOUN_TAGS and token.lower_ in _OF_TWO_WORDS:
-                self._apply_rules(doc)
-                return _pos_and_lemma
-        return self._looked_up
+            return _nouns_among(doc, _pos_and_lemma, offset)
+        noun_tags = {doc.vocab.strings[tag] for tag in _NOUN_TAGS}
+        tokens = [doc[number] for number, tag in enumerate(doc.to_array("TAG").tolist()) if tag in noun_tags]
+        if any(token.lower_ in _OF_TWO_WORDS for token in tokens):
+            self._apply_rules(doc)
+            return _nouns_among(doc, _pos_and_lemma, offset)
+        known = self._known
+        return _nouns_among(tokens, lambda token: self._looked_up(token, known), offset)
 
-    def _looked_up(self, token: Token) -> tuple[str, str]:
+    def _looked_up(self, token: Token, known: dict[tuple[str, str], tuple[str, str]]) -> tuple[str, str]:
         tag = token.tag_
-        if tag not in _NOUN_TAGS or self._known is None:
-            return "", ""
-        found = self._known.get((token.text, tag))
+        found = known.get((token.text, tag))
         if found is None:
             from spacy.tokens import Doc
 
             alone = Doc(self._nlp.vocab, [token.text], [False])
             alone[0].tag_ = tag
             self._apply_rules(alone)
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            found = self._known[token.text, tag] = _pos_and_lemma(alone[0])
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            found = known[token.text, tag] = _pos_and_lemma(alone[0])
         return found
 
     def _apply_rules(self, doc: Doc) -> None:
@@ -152,7 +154,27 @@ def _load(model: str, dependencies: bool) -> Language:
     elif not {"senter", "sentencizer"} & set(nlp.pipe_names):
         nlp.add_pipe("sentencizer")
     nlp.max_length = 10 * _PIECE
+    _multiply_by_numpy(nlp)
     return nlp
+
+
+def _multiply_by_numpy(nlp: Language) -> None:
+    """Its products are faster than those of BLIS, which spaCy takes; the tags are the same."""
+    from thinc.api import NumpyOps
+
+    for _, component in nlp.pipeline:
+        model = getattr(component, "model", None)
+        for layer in model.walk() if model is not None else ():
+            if type(layer.ops) is NumpyOps:  # not on a GPU, nor on Apple's processors, which have their own
+                layer.ops = _ops()
+
+
+@cache
+def _ops() -> NumpyOps:
+    # Of our own: other pipelines of this process keep theirs.
+    from thinc.api import NumpyOps
+
+    return NumpyOps(use_blis=False)
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
@@ -181,19 +203,22 @@ def _pos_and_lemma(token: Token) -> tuple[str, str]:
     return token.pos_, token.lemma_
 
 
-def _sentences(doc: Doc, offset: int, about: Callable[[Token], tuple[str, str]]) -> Iterator[Sentence]:
+def _nouns_among(tokens: Iterable[Token], about: Callable[[Token], tuple[str, str]], offset: int) -> dict[int, Noun]:
+    told = ((token, *about(token)) for token in tokens)
+    return {token.i: _noun(token, offset, pos, lemma) for token, pos, lemma in told if is_noun(token.text, pos)}
+
+
+def _sentences(doc: Doc, offset: int, nouns: dict[int, Noun]) -> Iterator[Sentence]:
     text = doc.text  # spaCy joins it anew at every look
+    strings = doc.vocab.strings  # spaCy makes a token anew at every look, which takes longer than to find its letters
+    words = [is_word(strings[letters]) for letters in doc.to_array("ORTH").tolist()]
     for span in doc.sents:
         start, end = trimmed(text, span.start_char, span.end_char)
         if start >= end:
             continue
-        words, nouns = 0, []
-        for token in span:
-            words += is_word(token.text)
-            pos, lemma = about(token)
-            if is_noun(token.text, pos):
-                nouns.append(_noun(token, offset, pos, lemma))
-        yield Sentence(text[start:end], start + offset, end + offset, words, tuple(nouns))
+        tokens = range(span.start, span.end)
+        inside = tuple(nouns[token] for token in tokens if token in nouns)
+        yield Sentence(text[start:end], start + offset, end + offset, sum(words[span.start : span.end]), inside)
 
 
 def _noun(token: Token, offset: int, pos: str, lemma: str) -> Noun:
