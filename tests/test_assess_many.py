@@ -47,7 +47,7 @@ def test_a_run_that_was_stopped_goes_on_from_its_results(run, results, graded_fi
     assert code == 0
     assert file.read_bytes() == results
     done = results[:kept].count(b"\n")
-    assert (f"{done} of 36 documents are in" in err) == (done > 0)
+    assert (f"{done} of 36 documents done already" in err) == (done > 0)
 
 
 def test_results_of_others_are_not_touched(one_sentence, results, graded_file, tmp_path, text_file):
@@ -187,7 +187,7 @@ def test_a_row_that_cannot_be_read_costs_nothing_but_itself(run, results, graded
     file.write_bytes(b"".join(rows))
     code, _, err = run("assess", file.name, "--out", "results.jsonl", "--threads", 1)
     assert code == 2
-    assert "2 of the documents in results.jsonl could not be assessed then, and can be now." in err
+    assert "2 documents in results.jsonl could not be assessed then, and can be now." in err
     file.write_bytes(b"".join(whole))
     assert run("assess", file.name, "--out", "results.jsonl", "--threads", 1)[0] == 0
     found = Path("results.jsonl").read_text("utf-8").replace("rows.jsonl:", f"{graded_file}:")
@@ -245,7 +245,7 @@ def test_features_are_assessed_as_their_texts_are(run, one_sentence, made_store,
         assert one == other
     whole = out.read_bytes()
     out.write_bytes(b"".join(whole.splitlines(keepends=True)[:14]))
-    assert "14 of 36 documents are in" in run("assess", made_store, "--model", model, "--out", out)[2]
+    assert "14 of 36 documents done already" in run("assess", made_store, "--model", model, "--out", out)[2]
     assert out.read_bytes() == whole
     assert "featurize --set subgraphs.k=5'" in one_sentence("assess", made_store)
     assert "assess it by itself" in one_sentence("assess", made_store, graded_file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cohegraph.scale.feature_cache import FILE, FeatureCache
-from cohegraph.scale.feature_store import shards_in
+from cohegraph.scale.feature_store import ABOUT, shards_in
 
 FAST = ["--set", "training.epochs=8", "--set", "training.hidden=4"]
 
@@ -36,13 +36,15 @@ def test_cache_of_a_store(run, one_sentence, store, tmp_path):
     code, out, _ = run("cache", "info", store)
     assert code == 0
     assert "features of 36 documents in 4 files" in " ".join(out.split())
-    assert "are as they were written" in run("cache", "verify", store)[1]
+    assert "all as they were written" in run("cache", "verify", store)[1]
     file = shards_in(store)[2]
     file.write_bytes(file.read_bytes()[:-1])
     code, _, err = run("cache", "verify", store)
     assert code == 2
     assert file.name in err
-    assert "1 of the 4 files" in err
+    assert "1 of 4 files" in err
+    (store / ABOUT).unlink()
+    assert "26 documents so far, in 3 files, not complete" in " ".join(run("cache", "info", store)[1].split())
     assert run("cache", "clear", store, "--yes")[0] == 0
     assert not store.exists()
     assert "holds no features" in one_sentence("cache", "clear", tmp_path, "--yes")

@@ -287,6 +287,9 @@ def test_labels_that_are_no_levels(tmp_path):
         lines.write_text("\n".join(f'{{"text": "{TEXT}", "label": {label}}}' for label in labels))
         with pytest.raises(CohegraphError, match=r"label of document 2 is '-?inf', which is not a finite number"):
             read_corpus("table", lines)
+    lines.write_text("\n".join(f'{{"text": "{TEXT}", "label": {label}}}' for label in (1, 10**30)))
+    with pytest.raises(CohegraphError, match="too large a number for a level"):
+        read_corpus("table", lines)
 
 
 @pytest.mark.parametrize(("text", "kind"), [("5", "a number"), ('{"a": 1}', "an object"), ("true", "true or false")])

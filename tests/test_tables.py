@@ -78,3 +78,10 @@ def test_missing_files_and_folders(tmp_path):
 def test_unlabelled_rows_can_be_left_out(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\nx,low\ny,\nz,high\n", "utf-8")
     assert read_graded(tmp_path / "a.csv", skip_unlabelled=True).texts == ["x", "z"]
+
+
+def test_two_columns_of_one_name_in_parquet(tmp_path):
+    table = pa.table([pa.array(["x"]), pa.array(["low"]), pa.array(["y"])], names=["text", "label", "text"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(CohegraphError, match="two columns of the same name"):
+        read_graded(tmp_path / "a.parquet")

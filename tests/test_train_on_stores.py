@@ -15,6 +15,7 @@ from material import COMMAND
 from safetensors.numpy import load_file
 
 from cohegraph.corpora.stream import Documents
+from cohegraph.files import lock
 from cohegraph.model.persistence import read_model
 from cohegraph.scale.feature_store import ABOUT, shards_in
 
@@ -193,8 +194,8 @@ def test_another_corpus_does_not_replace_one_by_mistake(run, one_sentence, store
     assert before <= {file.name for file in store.iterdir()}
     code, out, _ = run("featurize", other, "--out", store, "--workers", 1, "--replace")
     assert code == 0
-    assert "The features of 1 documents are in" in out
-    assert "0 of them computed now" in " ".join(out.split())
+    assert "The features of 1 document are in" in out
+    assert "0 computed now" in " ".join(out.split())
     assert len(shards_in(store)) == 1
 
 
@@ -217,3 +218,33 @@ def test_a_killed_training_goes_on(made_store, tmp_path):
     for file in ("model.safetensors", "model.json", "README.md"):
         assert (target / file).read_bytes() == (tmp_path / "undisturbed" / "model" / file).read_bytes()
     assert not unfinished.exists()
+
+
+def test_one_process_trains_a_model(one_sentence, run, made_store, tmp_path):
+    call = ("train", made_store, "--out", tmp_path / "model", "--folds", 0, *FAST)
+    unfinished = tmp_path / "model.unfinished"
+    unfinished.mkdir()
+    with (unfinished / ".lock").open("w") as stream:
+        assert lock(stream)
+        assert "Another process is training" in run(*call)[2]
+    assert run(*call)[0] == 0
+    assert not unfinished.exists()
+    unfinished.touch()
+    assert "model.unfinished is a file" in run(*call)[2]
+
+
+def test_a_training_that_is_ended_says_how_it_goes_on(made_store, tmp_path):
+    """With SIGTERM, as batch systems end what takes too long."""
+    target = tmp_path / "model"
+    options = ["--folds", "0", "--set", "training.epochs=100000", "--workers", "2", "--out", str(target)]
+    process = subprocess.Popen([*COMMAND, "train", str(made_store), *options], stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if "36 documents" in line:
+            break
+    time.sleep(2)
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"Interrupted: nothing was written to {target}" in " ".join(err.split())
+    assert "Traceback" not in err
+    assert "resource_tracker" not in err

@@ -14,6 +14,8 @@ from cohegraph.errors import CohegraphError
 from cohegraph.text.document import well_formed
 
 _WORDS = ("low", "medium", "high")
+# Beyond it, two whole numbers may be one and the same as floats.
+_LARGEST = 2**53
 
 
 def is_missing_label(value: Any) -> bool:
@@ -29,6 +31,8 @@ def as_labels(labels: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
             raise CohegraphError(f"Document {number} has no label.")
         if isinstance(label, str | float) and math.isinf(_number(label)):
             raise CohegraphError(f"The label of document {number} is '{label}', which is not a finite number.")
+        if isinstance(label, int) and abs(label) > _LARGEST:
+            raise CohegraphError(f"The label of document {number} is {label}, which is too large a number for a level.")
         if not isinstance(label, str | int | float):
             raise CohegraphError(f"The label of document {number} is neither a string nor a number.")
     if len({_kind(label) for label in values}) > 1:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+from typing import Any
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def main() -> None:
     """Run the command; bad input ends with one sentence and exit code 2."""
+    signal.signal(signal.SIGTERM, _interrupted)
     try:
         sys.exit(_run())
     except KeyboardInterrupt:
@@ -20,6 +23,11 @@ def main() -> None:
         # The reader has seen enough. Python would complain once more when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _interrupted(*_: Any) -> None:
+    """Who ends a process means it as one who interrupts it: what is done is kept, and said."""
+    raise KeyboardInterrupt
 
 
 def _run() -> int:

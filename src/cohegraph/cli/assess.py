@@ -22,7 +22,7 @@ from cohegraph.cli.options import (
     VectorsPlace,
     set_threads,
 )
-from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain, print_json, say
+from cohegraph.cli.output import add_assessment, assessment_table, complain, console, counted, plain, print_json, say
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.corpora.stream import STANDARD_INPUT, Documents, Entry
 from cohegraph.errors import CohegraphError
@@ -122,7 +122,7 @@ class _Problems:
         for problem in self._first:
             complain(problem)
         if self._number > len(self._first):
-            complain(f"{self._number - len(self._first)} more documents could not be assessed.")
+            complain(f"{counted(self._number - len(self._first), 'more document')} could not be assessed.")
         if self._number:
             raise typer.Exit(BAD_INPUT)
 
@@ -199,15 +199,15 @@ def _to_file(
     with results_file(out, {"model": loaded().name_, "model_sha256": sha256}) as file:
         remaining = file.skip_done(documents, problems.note)
         if file.found:
-            say(f"{file.found} of {len(documents)} documents are in {out} already.")
+            say(f"{file.found} of {counted(len(documents), 'document')} done already, in {out}.")
         for some in scored(remaining, file.found):
             file.write(some)
         if file.mended:
-            say(f"{len(file.mended)} of the documents in {out} could not be assessed then, and can be now.")
+            say(f"{counted(len(file.mended), 'document')} in {out} could not be assessed then, and can be now.")
             again = set(file.mended)
             mended = (entry for number, entry in enumerate(documents) if number in again)
             file.replace_mended(one for some in scored(mended, len(documents) - len(again)) for one in some)
-    console().print(*plain(f"The results of {len(documents)} documents are in {out}."))
+    console().print(*plain(f"The results of {counted(len(documents), 'document')} are in {out}."))
 
 
 def _default_input() -> list[str]:

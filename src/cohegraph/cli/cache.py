@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cohegraph.cli import BAD_INPUT
-from cohegraph.cli.output import complain, console, plain
+from cohegraph.cli.output import complain, console, counted, plain
 from cohegraph.errors import CohegraphError
 from cohegraph.settings import Settings
 
@@ -25,7 +25,7 @@ Folder = Annotated[
 def info(folder: Folder = None) -> None:
     """Tell where features are kept, how many, and how large they are."""
     from cohegraph.scale.feature_cache import FeatureCache
-    from cohegraph.scale.feature_store import FeatureStore
+    from cohegraph.scale.feature_store import FeatureStore, unfinished_in
 
     if folder is None:
         about = FeatureCache().info()
@@ -34,11 +34,20 @@ def info(folder: Folder = None) -> None:
             f"vectors, {_megabytes(about.size)}. COHEGRAPH_CACHE names another place."
         )
         return
+    begun = unfinished_in(folder)
+    if begun is not None:
+        documents, files = begun
+        _print(
+            f"{folder}: {counted(documents, 'document')} so far, in {counted(files, 'file')}, not complete: the same "
+            "'cohegraph featurize' goes on with the rest."
+        )
+        return
     store = FeatureStore(folder)
     contents = store.contents
     changed = store.settings.flat().items() - Settings().flat().items()
     _print(
-        f"{folder}: features of {len(store)} documents in {len(contents.shards)} files, {_megabytes(store.size)}, with "
+        f"{folder}: features of {counted(len(store), 'document')} in {counted(len(contents.shards), 'file')}, "
+        f"{_megabytes(store.size)}, with "
         f"{contents.patterns} patterns and {contents.dimensions} dimensions."
     )
     for name, identity in contents.parts.items():
@@ -65,10 +74,10 @@ def verify(folder: Folder = None) -> None:
         complain(f"{folder / file} is damaged or missing.")
     if files:
         raise CohegraphError(
-            f"{len(files)} of the {len(store.contents.shards)} files in {folder} are not as they were written: run the "
-            "same 'cohegraph featurize' again, which computes what is missing."
+            f"{len(files)} of {counted(len(store.contents.shards), 'file')} in {folder} not as written: run the same "
+            "'cohegraph featurize' again, which computes what is missing."
         )
-    _print(f"All {len(store.contents.shards)} files in {folder} are as they were written.")
+    _print(f"{counted(len(store.contents.shards), 'file')} in {folder} looked at, all as they were written.")
 
 
 @app.command()

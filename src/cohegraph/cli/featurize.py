@@ -10,7 +10,7 @@ import typer
 
 from cohegraph.cli import INTERRUPTED
 from cohegraph.cli.options import Changes, Device, GroupColumn, IdColumn, StackName, TextColumn
-from cohegraph.cli.output import complain, console, plain, say
+from cohegraph.cli.output import complain, console, counted, plain, say
 from cohegraph.errors import CohegraphError
 from cohegraph.presets import PRESETS, preset
 from cohegraph.settings import parse_change
@@ -100,7 +100,7 @@ def command(
         say(f"{done.damaged} damaged file{'s were' if done.damaged > 1 else ' was'} found and made anew.")
     console().print(
         *plain(
-            f"The features of {done.documents} documents are in {out}, {done.computed} of them computed now. "
+            f"The features of {counted(done.documents, 'document')} are in {out}, {done.computed} computed now. "
             f"Train with: cohegraph train {out} --out MODEL"
         )
     )

@@ -43,6 +43,11 @@ def plain(*cells: Any) -> list[Text]:
     return [Text("".join(c if c.isprintable() else "\ufffd" for c in str(cell))) for cell in cells]
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def print_json(value: Any) -> None:
     """One JSON value on a line of standard output, in letters that its encoding has."""
     print(json.dumps(value, ensure_ascii=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,7 +81,7 @@ def train(
     from cohegraph.labels import encode_labels
     from cohegraph.model.persistence import check_target
     from cohegraph.model.validation import check_folds, validated_fit
-    from cohegraph.scale.checkpoints import remove_checkpoints
+    from cohegraph.scale.checkpoints import only_trainer, remove_checkpoints
     from cohegraph.scale.feature_store import is_store
     from cohegraph.scale.team import run_together
     from cohegraph.scale.training import fit_in_chunks
@@ -118,22 +119,22 @@ def train(
         _say_levels(encoded)
         features = model.featurize(graded.documents, show_progress=True)
         labels, groups = encoded.values, graded.groups
-        if in_chunks:
-            model, validation = run_together(
-                workers, fit_in_chunks, model, features, labels, groups, folds, unfinished, graded.name
-            )
-        else:
-            validation = validated_fit(model, features, labels, groups, folds)
-        if keep_neighbours or keep_texts:
-            texts = graded.documents if keep_texts else None
-            model.keep_neighbours(features, labels, ids=graded.ids, texts=texts)
-        model.save(out)
+        with only_trainer(unfinished) if in_chunks else nullcontext():
+            if in_chunks:
+                model, validation = run_together(
+                    workers, fit_in_chunks, model, features, labels, groups, folds, unfinished, graded.name
+                )
+            else:
+                validation = validated_fit(model, features, labels, groups, folds)
+            if keep_neighbours or keep_texts:
+                texts = graded.documents if keep_texts else None
+                model.keep_neighbours(features, labels, ids=graded.ids, texts=texts)
+            model.save(out)
+            remove_checkpoints(unfinished)
     except KeyboardInterrupt:
         kept = f"; the same command goes on from {unfinished}" if unfinished.is_dir() else ""
         complain(f"Interrupted: nothing was written to {out}{kept}.")
         raise typer.Exit(INTERRUPTED) from None
-    if in_chunks:
-        remove_checkpoints(unfinished)
     _tell(validation, out)
 
 

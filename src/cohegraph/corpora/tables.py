@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,9 +160,16 @@ def _parquet_columns(file: Path) -> list[str]:
     import pyarrow.parquet
 
     try:
-        return list(pyarrow.parquet.read_schema(file).names)
+        names = list(pyarrow.parquet.read_schema(file).names)
     except (pyarrow.ArrowException, OSError) as error:
         raise _bad_parquet(file, error) from None
+    _check_names(file, names)
+    return names
+
+
+def _check_names(file: Path, names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        raise DamagedFileError(f"{file} has two columns of the same name: give each its own.")
 
 
 def _bad_parquet(file: Path, error: Exception) -> DamagedFileError:
@@ -214,9 +221,7 @@ def _separated(file: Path, delimiter: str, legacy: bool, bad_row: BadRow) -> Ite
     lines = io.StringIO(_decoded(file, legacy=True), newline="") if legacy else _lines(file)
     try:
         reader = csv.DictReader(lines, delimiter=delimiter, strict=not legacy)
-        names = reader.fieldnames or []
-        if len(set(names)) < len(names):
-            raise DamagedFileError(f"{file} has two columns of the same name: give each its own.")
+        _check_names(file, reader.fieldnames or [])
         for row in reader:
             if None in row:
                 row = bad_row(

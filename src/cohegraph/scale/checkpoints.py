@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -16,13 +16,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, from_numpy
 
-from cohegraph.files import write_atomically
+from cohegraph.errors import CohegraphError
+from cohegraph.files import lock, write_atomically
 from cohegraph.model.gcn import TrainedGCN
 from cohegraph.model.training import Epoch, Snapshot
 
 # Seconds. Writing takes milliseconds.
 _BETWEEN = 10.0
 _ABOUT, _CHOSEN = "cohegraph", "chosen."
+_LOCK = ".lock"
 _NETWORK = tuple(one.name for one in fields(TrainedGCN))
 
 
@@ -32,11 +34,32 @@ def checkpoint(folder: Path, number: int) -> Path:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove all snapshots in a folder, and the folder if it holds nothing else."""
+    """Remove all snapshots in a folder."""
     for file in (*folder.glob("training-*.safetensors"), *folder.glob(".training-*.safetensors.*")):
         file.unlink(missing_ok=True)
-    with suppress(OSError):
-        folder.rmdir()
+
+
+@contextmanager
+def only_trainer(folder: Path) -> Iterator[None]:
+    """Make sure that no other process keeps snapshots in a folder, which is there for as long as it holds any."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stream = (folder / _LOCK).open("w")
+    except FileExistsError:
+        raise CohegraphError(
+            f"{folder} is a file, and the training is kept in a folder of that name: move it."
+        ) from None
+    except OSError as error:
+        raise CohegraphError(f"The training cannot be kept in {folder}: {error.strerror}.") from None
+    with stream:
+        if not lock(stream):
+            raise CohegraphError(f"Another process is training the model of {folder}: wait for it, or stop it.")
+        try:
+            yield
+        finally:
+            (folder / _LOCK).unlink(missing_ok=True)
+            with suppress(OSError):
+                folder.rmdir()
 
 
 class _About(BaseModel):

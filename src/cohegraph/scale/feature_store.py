@@ -156,7 +156,8 @@ class FeatureStore:
         labelled = np.array([label is not None for label in corpus.labels])
         if not labelled.any():
             raise CohegraphError(
-                f"The documents in {self.folder} have no labels: run 'cohegraph featurize' again with --label-column."
+                f"The documents in {self.folder} have no labels: make features of a table with a column 'label', or of "
+                "another name that --label-column tells."
             )
         if labelled.all():
             return corpus
@@ -219,6 +220,14 @@ def read_contents(folder: Path) -> Contents:
         raise DamagedFileError(f"{file} is damaged: {_AGAIN}") from None
 
 
+def unfinished_in(folder: Path) -> tuple[int, int] | None:
+    """How many documents and files there are of a store that is not complete; nothing of one that is."""
+    if not is_store(folder) or (folder / ABOUT).exists():
+        return None
+    files = [file for file in shards_in(folder) if is_whole(file)]
+    return sum(len(read_shard(file)) for file in files), len(files)
+
+
 def documents_in(folder: Path) -> int:
     """How many documents a complete store holds; none where there is no such thing."""
     try:
@@ -251,7 +260,7 @@ def remove_store(folder: Path) -> None:
     with only_writer(folder):
         (folder / ABOUT).unlink(missing_ok=True)
         remove_others(folder, ())
-    (folder / _LOCK).unlink(missing_ok=True)
+        (folder / _LOCK).unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()
 

@@ -208,6 +208,10 @@ def _started(address: str | None) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """The last line of what Ray says, which is the cause."""
+    """What Ray says first, or last where it reports what was called; rather the cause itself, where it is known."""
+    while isinstance(cause := getattr(error, "cause", None), Exception):
+        error = cause
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1].rstrip(".") if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    return lines[-1 if "Traceback" in str(error) else 0].rstrip(".:")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, distributed
 
 from cohegraph.errors import CohegraphError
-from cohegraph.scale.processes import cores, end_with_parent, ignoring_interrupts
+from cohegraph.scale.processes import end_with_parent, ignoring_interrupts
 
 # Seconds.
 _MOMENT = 5.0
@@ -70,13 +70,14 @@ class _Gloo:
 def run_together(size: int, work: Callable[Concatenate[Team, P], T], *arguments: P.args, **options: P.kwargs) -> T:
     """What ``work(team, …)`` gives in the first of so many processes, all of which run it.
 
-    ``work`` is a function of a module, and its arguments can be sent to other processes. The cores are shared evenly.
+    ``work`` is a function of a module, and its arguments can be sent to other processes. The threads of this process
+    are shared evenly.
     Raises what it raises in any of them.
     """
     if size == 1:
         return work(Alone(), *arguments, **options)
     spawn = multiprocessing.get_context("spawn")
-    threads = max(1, cores() // size)
+    threads = max(1, torch.get_num_threads() // size)
     with tempfile.TemporaryDirectory() as folder:
         meeting_place = (Path(folder) / "meeting").as_uri()
         processes = []
