@@ -18,10 +18,11 @@ from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.corpus_graph import document_weights, pattern_factors
 from cohegraph.model.assessment import notices
 from cohegraph.model.card import CardText, corpus_graph_text
-from cohegraph.model.estimator import Arrays, CoherenceEstimator, Learnt, Lesson, Watch
+from cohegraph.model.estimator import CoherenceEstimator, Learnt, Lesson, Watch
 from cohegraph.model.gcn import TrainedGCN
 from cohegraph.model.inputs import DocumentInputs
 from cohegraph.model.persistence import Description, wrong_arrays
+from cohegraph.model.saved_model import Arrays
 from cohegraph.model.training import Labelled
 from cohegraph.settings import CorpusGraphSettings
 

@@ -1,39 +1,35 @@
-"""What every model that people use has in common: labels, the dev split, scores, assessments, saving and loading."""
+"""What every model that people use has in common: labels, the dev split, scores and assessments."""
 
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import ValidationError
 
-from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.errors import CohegraphError
 from cohegraph.features import TALLIES, Features, Featurizer, Material
-from cohegraph.graph.catalogue import catalogue
 from cohegraph.labels import EncodedLabels, as_labels, encode_labels
 from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.model.assessment import NOT_ENGLISH, Assessment, unlike_notices
 from cohegraph.model.calibration import Calibration
-from cohegraph.model.card import KEPT_NOTHING, CardText, model_card
 from cohegraph.model.checks import check_material, check_patterns, check_same_settings, checked_texts
-from cohegraph.model.conventions import Classifier, single_params, taken_params
+from cohegraph.model.conventions import single_params, taken_params
 from cohegraph.model.familiarity import Familiarity
 from cohegraph.model.neighbours import Neighbours
-from cohegraph.model.persistence import Description, StoredModel, read_model, write_model
+from cohegraph.model.saved_model import Described, SavedModel
 from cohegraph.model.training import Trainer, TrainerInMemory
 from cohegraph.model.validation import Validation
 from cohegraph.presets import preset
 from cohegraph.settings import Settings
 from cohegraph.text.document import Document, well_formed
 from cohegraph.text.language import looks_english
-from cohegraph.version import __version__
 
 if TYPE_CHECKING:
     from cohegraph.explain.explanation import Explanation
@@ -41,11 +37,9 @@ if TYPE_CHECKING:
 Texts = Sequence[str] | Sequence[Document] | Features
 Labels = Sequence[Any] | npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
-Arrays = Mapping[str, npt.NDArray[Any]]
 # Documents whose vectors are read from disk together.
 _READ_AT_ONCE = 4_096
 Watch = Callable[[int, dict[str, Any]], None]
-Described = TypeVar("Described", bound=Description)
 
 
 @dataclass(frozen=True)
@@ -68,26 +62,11 @@ class Learnt:
     figures: dict[str, Any]
 
 
-class CoherenceEstimator(Classifier, ABC, Generic[Described]):
+class CoherenceEstimator(SavedModel[Described]):
     """A model with scikit-learn's conventions that tells the level of documents; see its subclasses.
 
     A subclass says how it learns, how it predicts, and what it saves besides what all models save.
     """
-
-    _description: ClassVar[type[Description]]
-
-    settings_: Settings
-    classes_: npt.NDArray[Any]
-    levels_: list[Any]
-    ordered_: bool
-    documents_: int
-    parts_: dict[str, str]
-    training_: dict[str, Any]
-    name_: str
-    note_: str
-    calibration_: Calibration
-    familiarity_: Familiarity | None
-    neighbours_: Neighbours | None
 
     def __init__(
         self,
@@ -317,91 +296,6 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
         self._check_fitted()
         return explain(self, text, what_if=MOST_SENTENCES if what_if is None else what_if)
 
-    def save(self, folder: str | Path, *, name: str | None = None, note: str = "") -> None:
-        """Write the model to a folder that appears only when it is complete.
-
-        Args:
-            folder: Where to. A model that is there is replaced.
-            name: What the model is called in its card and in results; by default the folder's name.
-            note: A paragraph for its card.
-        """
-        self._check_fitted()
-        folder = Path(folder)
-        self.name_, self.note_ = name or folder.resolve().name, note
-        about = {
-            "name": self.name_,
-            "note": self.note_,
-            "cohegraph": __version__,
-            "classes": self.classes_.tolist(),
-            "levels": list(self.levels_),
-            "ordered": self.ordered_,
-            "documents": self.documents_,
-            **self._about(),
-            "parts": self.parts_,
-            "training": self.training_,
-            "settings": self.settings_.to_dict(),
-            "calibration": self.calibration_.model_dump(),
-        }
-        neighbours, arrays = self.neighbours_, dict(self._arrays())
-        for beside in (self.familiarity_, neighbours):
-            arrays |= {} if beside is None else beside.arrays()
-        kept = None if neighbours is None else neighbours.lines()
-        card = model_card(about, self._card(about), kept=KEPT_NOTHING if neighbours is None else neighbours.in_words())
-        write_model(folder, StoredModel(arrays, about, kept), card)
-
-    @classmethod
-    def load(
-        cls,
-        folder: str | Path,
-        *,
-        parser: str | None = None,
-        vectors: str | None = None,
-        encoder: str | None = None,
-        device: str = "auto",
-    ) -> Self:
-        """Read a model from a folder.
-
-        Args:
-            folder: Where `save` wrote it.
-            parser: Where the parser is on this machine, where that differs from the machine of the training.
-            vectors: Likewise the word vectors.
-            encoder: Likewise the encoder.
-            device: Where the encoder runs.
-        """
-        stored = read_model(Path(folder))
-        other = cls._other_kind(stored.about)
-        if other:
-            raise CohegraphError(f"The model in {folder} is {other}: load it with cohegraph.load_model(…).")
-        moved = {"parser.model": parser, "vectors.source": vectors, "encoder.source": encoder}
-        try:
-            about: Any = cls._description.model_validate(stored.about)
-            settings = Settings.from_dict(about.settings)
-            if "precision" not in about.settings.get("encoder", {}):  # saved when there was no choice
-                settings = settings.replaced({"encoder.precision": "float32"})
-            settings = settings.replaced({name: place for name, place in moved.items() if place is not None})
-            model = cls._described(about, settings, device)
-            encoded = encode_labels(about.classes, about.levels)
-        except (ValidationError, CohegraphError) as error:
-            what = error.errors()[0]["loc"] if isinstance(error, ValidationError) else error
-            raise DamagedFileError(f"The description of the model in {folder} is damaged: {what}") from None
-        model.settings_ = settings
-        model.classes_, model.levels_, model.ordered_ = encoded.classes, encoded.levels, about.ordered
-        model.documents_, model.parts_, model.training_ = about.documents, about.parts, about.training
-        model.name_, model.note_ = about.name, about.note
-        model.calibration_ = about.calibration
-        arrays = dict(stored.arrays)
-        subgraphs = settings.subgraphs
-        patterns = len(catalogue(subgraphs.k, subgraphs.patterns))
-        try:
-            model.neighbours_ = Neighbours.taken_from(arrays, stored.documents, patterns, len(model.classes_))
-            model.familiarity_ = Familiarity.taken_from(arrays)
-        except (ValueError, KeyError, TypeError) as error:
-            raise DamagedFileError(f"The model in {folder} is damaged: {error}.") from None
-        model._restore(arrays, about, folder)
-        if model.familiarity_ is not None and model.familiarity_.dimensions != model._dimensions:
-            raise DamagedFileError(f"The model in {folder} is damaged: its parts have different dimensions.")
-        return model
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor and, if deep, every single setting as `settings__GROUP__NAME`."""
         params = super().get_params()
@@ -426,11 +320,6 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
     def _probabilities(self, features: Features) -> npt.NDArray[np.float64]:
         """The probabilities of documents whose features match, columns as in `classes_`."""
 
-    @property
-    @abstractmethod
-    def _dimensions(self) -> int:
-        """How long the encoder's vectors were in training."""
-
     def _counts(self, features: Features) -> list[dict[str, int]]:
         """What an assessment reports of every document."""
         return [dict(zip(TALLIES, row, strict=True)) for row in features.tallies.tolist()]
@@ -439,31 +328,9 @@ class CoherenceEstimator(Classifier, ABC, Generic[Described]):
     def _notices(self, counts: dict[str, int]) -> tuple[str, ...]:
         """What limits the verdict on a document, a sentence each."""
 
-    @abstractmethod
-    def _arrays(self) -> Arrays:
-        """All that was learnt, by name."""
-
-    @abstractmethod
-    def _about(self) -> dict[str, Any]:
-        """What the description says besides what it says of all models."""
-
-    @abstractmethod
-    def _card(self, about: dict[str, Any]) -> CardText:
-        """What the card says of the way of predicting."""
-
-    @classmethod
-    @abstractmethod
-    def _other_kind(cls, about: dict[str, Any]) -> str:
-        """What a stored model is if it is not one of this class, else nothing."""
-
     @classmethod
     def _described(cls, about: Described, settings: Settings, device: str) -> Self:
-        """The model with the constructor's arguments of a description."""
         return cls(settings=settings, levels=about.levels, device=device)
-
-    @abstractmethod
-    def _restore(self, arrays: Arrays, about: Described, folder: str | Path) -> None:
-        """Take the arrays of a stored model, or raise a DamagedFileError; all that models share is there already."""
 
     @property
     def _fitted_needs(self) -> frozenset[Material]:

@@ -20,15 +20,9 @@ from cohegraph.model.assessment import notices
 from cohegraph.model.card import CardText, on_dev
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.model.conventions import single_params, taken_params
-from cohegraph.model.estimator import (
-    Arrays,
-    Codes,
-    CoherenceEstimator,
-    Learnt,
-    Lesson,
-    Watch,
-)
+from cohegraph.model.estimator import Codes, CoherenceEstimator, Learnt, Lesson, Watch
 from cohegraph.model.persistence import Description, read_about
+from cohegraph.model.saved_model import Arrays
 from cohegraph.settings import Settings
 from cohegraph.systems.gcn import CorpusGCN
 from cohegraph.systems.neural import MOST_SENTENCES, SequenceModel
