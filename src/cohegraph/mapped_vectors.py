@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float32]
 class MappedVectors:
     """The vectors of documents that lie in several files, in the documents' order.
 
-    It takes an index as an array does, but gives a part that is still on disk; ``np.asarray`` reads it.
+    Documents are chosen by a slice, a mask or numbers, and those chosen are still on disk; ``np.asarray`` reads them.
 
     Args:
         files: The files, one after the other.

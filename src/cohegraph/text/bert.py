@@ -64,19 +64,8 @@ class _Int8Linear:
         return outputs.addcmul_(middle, self._of_ones).view(*inputs.shape[:-1], -1)
 
 
-class _FloatProduct:
-    """Whole inputs times whole weights times the weights' scale, as floats."""
-
-    def __init__(self, weight: Tensor, scale: Tensor) -> None:
-        self._weight = weight.T.contiguous()
-        self._scale = scale
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        return (inputs @ self._weight).mul_(self._scale)
-
-
 class _Int8Product:
-    """The same in one byte each, by oneDNN."""
+    """Whole inputs times whole weights times the weights' scale, in one byte each, by oneDNN."""
 
     def __init__(self, weight: Tensor, scale: Tensor) -> None:
         self._weight = torch.ops.onednn.qlinear_prepack(weight.to(torch.int8), None)
@@ -95,6 +84,18 @@ class _Int8Product:
         return outputs
 
 
+class _FloatProduct:
+    """The same as floats, in the same steps, so that no digit differs."""
+
+    def __init__(self, weight: Tensor, scale: Tensor) -> None:
+        self._weight = weight.T.contiguous()
+        self._scale = scale
+        self._bias = -_SHIFT * weight.sum(dim=1) * scale
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return ((inputs + _SHIFT) @ self._weight).mul_(self._scale).add_(self._bias)
+
+
 _Product = _FloatProduct | _Int8Product
 
 
@@ -103,7 +104,8 @@ def _int8_products_pay() -> bool:
     """Whether this processor multiplies bytes right, and faster than floats.
 
     Those without instructions for it (VNNI) add pairs of products in 16 bits and cut what does not fit, and some have
-    no fast way at all. There whole numbers are multiplied as floats, whose sums are as exact up to 2²⁴.
+    no fast way at all. There whole numbers are multiplied as floats, whose sums are exact up to 2²⁴, far beyond those
+    of states and weights.
     """
     tokens, inputs, outputs = _TRIED
     weight, scale = torch.full((outputs, inputs), _LARGEST), torch.ones(outputs)
