@@ -53,7 +53,7 @@ def test_a_run_that_was_stopped_goes_on_from_its_results(run, results, graded_fi
 def test_results_of_others_are_not_touched(one_sentence, results, graded_file, tmp_path, text_file):
     file = tmp_path / "results.jsonl"
     for content, complaint in (
-        (results[results.index(b"\n") + 1 :], "of other documents or of another model"),
+        (b"".join(results.splitlines(keepends=True)[::-1]), "of other documents or of another model"),
         (results.replace(b'"starter"', b'"another"'), "of other documents or of another model"),
         (b"text,label\nprecious,1\n", "holds other things than results"),
         (b"precious", "holds other things than results"),
@@ -187,7 +187,7 @@ def test_a_row_that_cannot_be_read_costs_nothing_but_itself(run, results, graded
     file.write_bytes(b"".join(rows))
     code, _, err = run("assess", file.name, "--out", "results.jsonl", "--threads", 1)
     assert code == 2
-    assert "2 documents in results.jsonl could not be assessed then, and can be now." in err
+    assert "2 documents of those in results.jsonl can be assessed now, or are new." in err
     file.write_bytes(b"".join(whole))
     assert run("assess", file.name, "--out", "results.jsonl", "--threads", 1)[0] == 0
     found = Path("results.jsonl").read_text("utf-8").replace("rows.jsonl:", f"{graded_file}:")
@@ -205,9 +205,9 @@ def test_a_full_disk_while_mended_rows_are_put_in(run, tmp_path, full_disk):
     assert code == 2
     assert "(No space left on device): make room and run the same command again; what is done is kept." in err
     assert out.read_bytes() == before
-    assert len(list(tmp_path.iterdir())) == 2
     full_disk()
     assert run("assess", file, "--out", out)[0] == 0
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_rows_of_separated_tables_with_too_many_fields(run, tmp_path):
@@ -247,12 +247,105 @@ def test_features_are_assessed_as_their_texts_are(run, one_sentence, made_store,
     out.write_bytes(b"".join(whole.splitlines(keepends=True)[:14]))
     assert "14 of 36 documents done already" in run("assess", made_store, "--model", model, "--out", out)[2]
     assert out.read_bytes() == whole
-    assert "featurize --set subgraphs.k=5'" in one_sentence("assess", made_store)
+    missing = tmp_path / "missing.jsonl"
+    assert "or --set subgraphs.k=5." in one_sentence("assess", made_store, "--out", missing)
+    assert not missing.exists()
     assert "assess it by itself" in one_sentence("assess", made_store, graded_file)
     assert "leave out --workers" in one_sentence("assess", made_store, "--workers", 2)
+    assert "name columns when they are made" in one_sentence("assess", made_store, "--id-column", "id")
     assert "one of the files to assess" in one_sentence("assess", store, "--model", model, "--out", store / ABOUT)
     shard = shards_in(store)[1]
     shard.write_bytes(shard.read_bytes()[:-1])
     out.unlink()
     assert f"{shard.name} is damaged or missing" in one_sentence("assess", store, "--model", model, "--out", out)
     assert len(out.read_bytes().splitlines()) == 10
+
+
+def results_of(*files):
+    return [json.loads(line) for file in files for line in Path(file).read_text("utf-8").splitlines()]
+
+
+def test_mended_rows_with_ids(run, tmp_path, monkeypatch):
+    """Of a row that cannot be read no id is known, before or after."""
+    monkeypatch.chdir(tmp_path)
+    rows = [json.dumps({"id": number, "text": f"{TEXT} It is no. {number}."}) for number in range(4)]
+    call = ("assess", "rows.jsonl", "--id-column", "id", "--threads", 1, "--out")
+    for broken in ([1, 3], [1], []):
+        lines = ["{" if number in broken else row for number, row in enumerate(rows)]
+        Path("rows.jsonl").write_text("\n".join(lines), "utf-8")
+        for name in ("results.jsonl", f"{len(broken)}.jsonl"):
+            assert run(*call, name)[0] == (2 if broken else 0)
+        assert Path("results.jsonl").read_bytes() == Path(name).read_bytes()
+
+
+def test_tables_that_could_not_be_read_and_documents_that_are_new(run, one_sentence, tmp_path, monkeypatch):
+    """A file that is mended, one that is added between others, and one that grew: only their documents are assessed."""
+    monkeypatch.chdir(tmp_path)
+
+    def table(name, numbers, broken=b""):
+        rows = "".join(f'"{TEXT} It is no. {number}."\n' for number in numbers)
+        Path(name).write_bytes(b"text\n" + rows.encode() + broken)
+
+    call = ("assess", "a.csv", "b.csv", "c.csv", "--threads", 1, "--out")
+    table("a.csv", range(2))
+    table("b.csv", range(10, 13), b"\xff")
+    table("c.csv", range(20, 22))
+    assert run(*call, "results.jsonl")[0] == 2
+    assert [("error" in line) for line in results_of("results.jsonl")] == [False, False, True, False, False]
+    table("b.csv", range(10, 13))
+    assert "3 documents of those in results.jsonl can be assessed now" in run(*call, "results.jsonl")[2]
+    assert run(*call, "new.jsonl")[0] == 0
+    assert Path("results.jsonl").read_bytes() == Path("new.jsonl").read_bytes()
+    table("d.csv", range(30, 31))
+    more = ("assess", "a.csv", "d.csv", "b.csv", "c.csv", "--threads", 1, "--out", "results.jsonl")
+    assert run(*more)[0] == 0
+    assert [line["document"][0] for line in results_of("results.jsonl")] == list("aadbbbcc")
+    assert sorted(path.name for path in tmp_path.glob("*results*")) == ["results.jsonl"]
+    before = Path("results.jsonl").read_bytes()
+    assert "holds results of other documents" in one_sentence(*call, "results.jsonl")
+    assert Path("results.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("kept", [0, 1, 400, 900, None])
+def test_an_interrupted_mending_goes_on(run, tmp_path, monkeypatch, kept):
+    """What is there of the mended documents is taken, if it is theirs."""
+    monkeypatch.chdir(tmp_path)
+    rows = [json.dumps({"text": f"{TEXT} It is no. {number}."}) for number in range(4)]
+    call = ("assess", "rows.jsonl", "--threads", 1, "--out")
+    Path("rows.jsonl").write_text("\n".join(["{", rows[1], "{", rows[3]]), "utf-8")
+    assert run(*call, "results.jsonl")[0] == 2
+    Path("rows.jsonl").write_text("\n".join(rows), "utf-8")
+    assert run(*call, "new.jsonl")[0] == 0
+    whole = Path("new.jsonl").read_bytes().splitlines(keepends=True)
+    mended = whole[0] + whole[2] if kept is not None else whole[1]
+    Path("results.jsonl.mended").write_bytes(mended[:kept])
+    assert run(*call, "results.jsonl")[0] == 0
+    assert Path("results.jsonl").read_bytes() == b"".join(whole)
+    assert not Path("results.jsonl.mended").exists()
+
+
+def test_standard_input_that_was_empty(run, tmp_path):
+    out = tmp_path / "results.jsonl"
+    assert run("assess", "-", "--out", out)[0] == 2
+    assert run("assess", "-", "--out", out, stdin=TEXT.encode())[0] == 0
+    assert results_of(out)[0]["level"]
+
+
+def test_a_results_file_behind_a_link(run, tmp_path):
+    file, out, link = tmp_path / "rows.jsonl", tmp_path / "results.jsonl", tmp_path / "link.jsonl"
+    file.write_text("{\n", "utf-8")
+    out.touch(0o600)
+    link.symlink_to(out)
+    assert run("assess", file, "--out", link)[0] == 2
+    file.write_text(json.dumps({"text": TEXT}), "utf-8")
+    assert run("assess", file, "--out", link)[0] == 0
+    assert link.is_symlink()
+    assert "level" in results_of(out)[0]
+    assert out.stat().st_mode & 0o777 == 0o600
+
+
+def test_names_that_are_too_long_for_files(run, text_file):
+    code, out, err = run("assess", text_file, "a" * 300, "--json")
+    assert code == 2
+    assert "level" in json.loads(out.splitlines()[0])
+    assert "File name too long" in err

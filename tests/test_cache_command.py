@@ -12,7 +12,10 @@ def test_cache_of_features(run, one_sentence, tmp_path, monkeypatch, shipped, st
     monkeypatch.setenv("COHEGRAPH_CACHE", str(tmp_path / "cache"))
     texts = ["The dog chased a cat.", "A boat sailed."]
     FeatureCache().features(texts, shipped.featurizer, needs=["words"])
-    assert "4 halves of texts' features and 2 sequences" in " ".join(run("cache", "info")[1].split())
+    about = " ".join(run("cache", "info")[1].split())
+    assert "4 entries (pattern counts or a vector of a text each) and 2 sequences" in about
+        run("cache", "info")[1].split()
+    )
     assert run("cache", "verify")[1] == "6 entries looked at, 0 of them damaged.\n"
     import sqlite3
 
@@ -29,7 +32,7 @@ def test_cache_of_features(run, one_sentence, tmp_path, monkeypatch, shipped, st
     assert run("cache", "verify")[1] == "5 entries looked at, 0 of them damaged.\n"
     assert "Nothing was removed" in run("cache", "clear", stdin=b"n\n")[1]
     assert run("cache", "clear", "--yes")[0] == 0
-    assert "0 halves" in run("cache", "info")[1]
+    assert "0 entries" in run("cache", "info")[1]
 
 
 def test_cache_of_a_store(run, one_sentence, store, tmp_path):
@@ -44,7 +47,12 @@ def test_cache_of_a_store(run, one_sentence, store, tmp_path):
     assert file.name in err
     assert "1 of 4 files" in err
     (store / ABOUT).unlink()
-    assert "26 documents so far, in 3 files, not complete" in " ".join(run("cache", "info", store)[1].split())
+    assert "26 documents so far, in 3 files; not complete" in " ".join(run("cache", "info", store)[1].split())
+    code, out, _ = run("cache", "verify", store)
+    assert code == 2
+    assert "3 files of 4" in " ".join(out.split())
+    file.unlink()
+    assert run("cache", "verify", store)[0] == 0
     assert run("cache", "clear", store, "--yes")[0] == 0
     assert not store.exists()
     assert "holds no features" in one_sentence("cache", "clear", tmp_path, "--yes")

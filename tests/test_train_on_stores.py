@@ -11,13 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from material import COMMAND
+from material import COMMAND, TEXT
 from safetensors.numpy import load_file
 
+from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.corpora.stream import Documents
+from cohegraph.errors import CohegraphError
 from cohegraph.files import lock
 from cohegraph.model.persistence import read_model
-from cohegraph.scale.feature_store import ABOUT, shards_in
+from cohegraph.scale.feature_store import ABOUT, FeatureStore, shards_in
+from cohegraph.scale.featurizing import Columns
 
 FAST = ["--set", "training.epochs=8", "--set", "training.hidden=4"]
 
@@ -185,17 +188,20 @@ def test_documents_without_text_can_be_left_out(run, tmp_path, shipped):
     assert "The features of 2 documents" in out
 
 
-def test_another_corpus_does_not_replace_one_by_mistake(run, one_sentence, store, tmp_path):
-    other = tmp_path / "other.jsonl"
+def test_another_corpus_does_not_replace_one_by_mistake(run, one_sentence, store, tmp_path, starter):
+    """Nor with the second try, nor by one document that is there many times, nor after a run that was stopped."""
+    other, many = tmp_path / "other.jsonl", tmp_path / "many.jsonl"
     other.write_text('{"text": "A dog."}\n')
+    many.write_text((json.dumps({"text": starter[0].text}) + "\n") * 30)
     before = {file.name for file in store.iterdir()}
-    complaint = one_sentence("featurize", other, "--out", store, "--workers", 1)
-    assert "holds the features of 36 documents, and no more than 0 of them are in this corpus" in complaint
-    assert before <= {file.name for file in store.iterdir()}
+    for corpus in (other, other, many, many):
+        complaint = one_sentence("featurize", corpus, "--out", store, "--workers", 1, "--shard", 4)
+        assert "holds the features of 36 documents, and most of them are not in this corpus" in complaint
+        assert before <= {file.name for file in store.iterdir()}
+        assert "36 documents" in run("cache", "info", store)[1]
     code, out, _ = run("featurize", other, "--out", store, "--workers", 1, "--replace")
     assert code == 0
     assert "The features of 1 document are in" in out
-    assert "0 computed now" in " ".join(out.split())
     assert len(shards_in(store)) == 1
 
 
@@ -248,3 +254,57 @@ def test_a_training_that_is_ended_says_how_it_goes_on(made_store, tmp_path):
     assert f"Interrupted: nothing was written to {target}" in " ".join(err.split())
     assert "Traceback" not in err
     assert "resource_tracker" not in err
+
+
+def test_text_files_go_by_their_names(run, tmp_path, shipped):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.txt").write_text(f"{TEXT} It is no. {number}.", "utf-8")
+    for more in ([], ["--id-column", "id"]):
+        assert run("featurize", folder, "--out", tmp_path / "store", "--workers", 1, *more)[0] == 0
+        ids = FeatureStore(str(tmp_path / "store")).corpus().ids
+        assert ids == tuple(str(folder / f"{number}.txt") for number in range(3))
+
+
+def test_features_for_a_model(run, one_sentence, graded_file, tmp_path, shipped):
+    call = ("featurize", graded_file, "--out", tmp_path / "store", "--workers", 1, "--model", STARTER_MODEL)
+    assert "leave out --preset, --stack and --set" in one_sentence(*call, "--set", "subgraphs.k=4")
+    assert run(*call)[0] == 0
+    assert run("assess", tmp_path / "store")[0] == 0
+
+
+def test_only_documents_without_text_are_skipped(one_sentence, tmp_path, shipped):
+    """What cannot be read, or has changed, is something else."""
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "a.txt").write_text(TEXT, "utf-8")
+    (texts / "b.txt").write_bytes(b"\xff\xfe")
+    call = ("--out", tmp_path / "store", "--workers", 1, "--skip-empty")
+    assert "b.txt is not UTF-8" in one_sentence("featurize", texts, *call)
+    assert not (tmp_path / "store").exists()
+    table = tmp_path / "table.jsonl"
+    table.write_text((json.dumps({"text": TEXT}) + "\n") * 4, "utf-8")
+    columns = Columns(skip_empty=True)
+    documents = columns.checked([str(table)])
+    table.write_text((json.dumps({"text": TEXT}) + "\n") * 2, "utf-8")
+    with pytest.raises(CohegraphError, match="has changed while it was read: run the same command again"):
+        list(columns.read(documents))
+
+
+def test_a_training_that_cannot_be_kept(run, made_store, tmp_path):
+    """A folder is where the snapshot should be; one of texts touches no snapshots."""
+    unfinished = tmp_path / "model.unfinished"
+    (unfinished / "training-1.safetensors").mkdir(parents=True)
+    code, _, err = run("train", made_store, "--out", tmp_path / "model", "--folds", 0, *FAST)
+    assert code == 2
+    assert "The training cannot be kept in" in err
+    assert "training-1.safetensors (Is a directory): make room there and run the same command again." in err
+
+
+def test_training_on_texts_leaves_snapshots_alone(run, graded_file, tmp_path):
+    kept = tmp_path / "model.unfinished" / "training-1.safetensors"
+    kept.parent.mkdir()
+    kept.touch()
+    assert run("train", graded_file, "--out", tmp_path / "model", "--folds", 0, *FAST)[0] == 0
+    assert kept.exists()

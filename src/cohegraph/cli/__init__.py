@@ -26,7 +26,8 @@ def main() -> None:
 
 
 def _interrupted(*_: Any) -> None:
-    """Who ends a process means it as one who interrupts it: what is done is kept, and said."""
+    """Who ends a process means it as one who interrupts it: what is done is kept, and said; once is enough."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +30,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.progress import track
 
 if TYPE_CHECKING:
+    from cohegraph.scale.results_file import ResultsFile
     from cohegraph.scale.scoring import Scored
     from cohegraph.scale.stored_documents import StoredDocuments
 
@@ -149,6 +151,10 @@ def _documents(files: list[str], text_column: str, id_column: str | None, worker
         return Documents(files, text_column, id_column=id_column, spare_others=True)
     if len(files) > 1:
         raise CohegraphError(f"{stores[0]} holds features: assess it by itself.")
+    if (text_column, id_column) != ("text", None):
+        raise CohegraphError(
+            f"{stores[0]} holds features: name columns when they are made, with 'cohegraph featurize'."
+        )
     if workers > 1:
         raise CohegraphError(f"{stores[0]} holds features, which one process assesses: leave out --workers.")
     return StoredDocuments(Path(stores[0]))
@@ -196,18 +202,38 @@ def _to_file(
         raise CohegraphError(f"{out} is one of the files to assess: name another one for the results.")
     loaded()
     sha256 = sha256_of(folder / ABOUT)  # which holds that of the weights
-    with results_file(out, {"model": loaded().name_, "model_sha256": sha256}) as file:
+    about = {"model": loaded().name_, "model_sha256": sha256}
+    with results_file(out, about) as file:
         remaining = file.skip_done(documents, problems.note)
-        if file.found:
-            say(f"{file.found} of {counted(len(documents), 'document')} done already, in {out}.")
+        done = file.found - len(file.mended)
+        if done:
+            say(f"{done} of {counted(len(documents), 'document')} done already, in {out}.")
         for some in scored(remaining, file.found):
             file.write(some)
         if file.mended:
-            say(f"{counted(len(file.mended), 'document')} in {out} could not be assessed then, and can be now.")
-            again = set(file.mended)
-            mended = (entry for number, entry in enumerate(documents) if number in again)
-            file.replace_mended(one for some in scored(mended, len(documents) - len(again)) for one in some)
+            say(f"{counted(len(file.mended), 'document')} of those in {out} can be assessed now, or are new.")
+        if file.is_out_of_order:
+            beside = out.with_name(f"{out.name}.mended")
+            with results_file(beside, about) as mended:
+                for some in scored(_not_in(mended, documents, file.mended), len(documents) - len(file.mended)):
+                    mended.write(some)
+                file.put_in_order(mended)
+            beside.unlink(missing_ok=True)
     console().print(*plain(f"The results of {counted(len(documents), 'document')} are in {out}."))
+
+
+def _not_in(mended: ResultsFile, documents: AnyDocuments, numbers: set[int]) -> Iterator[Entry]:
+    """Those of these documents whose results are not there yet: an earlier run may have been stopped at them."""
+
+    def chosen() -> Iterator[Entry]:
+        return (entry for number, entry in enumerate(documents) if number in numbers)
+
+    with suppress(CohegraphError):
+        waiting = mended.skip_done(chosen(), lambda _: None)
+        if not mended.is_out_of_order:
+            return waiting
+    mended.clear()  # results of others, that were mended at another time
+    return chosen()
 
 
 def _default_input() -> list[str]:

@@ -21,6 +21,9 @@ Folder = Annotated[
 ]
 
 
+_NOT_COMPLETE = "not complete: the same 'cohegraph featurize' goes on with the rest."
+
+
 @app.command()
 def info(folder: Folder = None) -> None:
     """Tell where features are kept, how many, and how large they are."""
@@ -30,25 +33,21 @@ def info(folder: Folder = None) -> None:
     if folder is None:
         about = FeatureCache().info()
         _print(
-            f"{about.folder}: {about.halves} halves of texts' features and {about.sequences} sequences of token "
-            f"vectors, {_megabytes(about.size)}. COHEGRAPH_CACHE names another place."
+            f"{about.folder}: {about.halves} entries (pattern counts or a vector of a text each) and {about.sequences} "
+            f"sequences of token vectors, {_megabytes(about.size)}. COHEGRAPH_CACHE names another place."
         )
         return
     begun = unfinished_in(folder)
     if begun is not None:
-        documents, files = begun
-        _print(
-            f"{folder}: {counted(documents, 'document')} so far, in {counted(files, 'file')}, not complete: the same "
-            "'cohegraph featurize' goes on with the rest."
-        )
+        so_far = f"{counted(begun.documents, 'document')} so far, in {counted(begun.whole, 'file')}"
+        _print(f"{folder}: {so_far}; {_NOT_COMPLETE}")
         return
     store = FeatureStore(folder)
     contents = store.contents
     changed = store.settings.flat().items() - Settings().flat().items()
     _print(
         f"{folder}: features of {counted(len(store), 'document')} in {counted(len(contents.shards), 'file')}, "
-        f"{_megabytes(store.size)}, with "
-        f"{contents.patterns} patterns and {contents.dimensions} dimensions."
+        f"{_megabytes(store.size)}, with {contents.patterns} patterns and {contents.dimensions} dimensions."
     )
     for name, identity in contents.parts.items():
         _print(f"{name}: {identity}")
@@ -59,7 +58,7 @@ def info(folder: Folder = None) -> None:
 def verify(folder: Folder = None) -> None:
     """Look at everything; what is damaged is removed from your cache, or named, and can be computed anew."""
     from cohegraph.scale.feature_cache import FeatureCache
-    from cohegraph.scale.feature_store import FeatureStore
+    from cohegraph.scale.feature_store import FeatureStore, unfinished_in
 
     if folder is None:
         number, damaged = FeatureCache().verify(show_progress=True)
@@ -68,14 +67,20 @@ def verify(folder: Folder = None) -> None:
         if damaged:
             raise typer.Exit(BAD_INPUT)
         return
+    begun = unfinished_in(folder)
+    if begun is not None:
+        _print(f"{counted(begun.whole, 'file')} of {begun.files} in {folder} as they were written; {_NOT_COMPLETE}")
+        if begun.whole < begun.files:
+            raise typer.Exit(BAD_INPUT)
+        return
     store = FeatureStore(folder)
     files = store.damaged(show_progress=True)
     for file in files:
         complain(f"{folder / file} is damaged or missing.")
     if files:
         raise CohegraphError(
-            f"{len(files)} of {counted(len(store.contents.shards), 'file')} in {folder} not as written: run the same "
-            "'cohegraph featurize' again, which computes what is missing."
+            f"{len(files)} of {counted(len(store.contents.shards), 'file')} in {folder} are not as they were written: "
+            "run the same 'cohegraph featurize' again, which computes what is missing."
         )
     _print(f"{counted(len(store.contents.shards), 'file')} in {folder} looked at, all as they were written.")
 
@@ -105,7 +110,7 @@ def clear(folder: Folder = None, yes: Annotated[bool, typer.Option("--yes", help
 
 
 def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} KB"
 
 
 def _print(line: str) -> None:

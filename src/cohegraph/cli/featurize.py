@@ -17,6 +17,10 @@ from cohegraph.settings import parse_change
 
 if TYPE_CHECKING:
     from cohegraph.scale.featurizing import Source
+    from cohegraph.settings import Settings
+
+
+_PRESET, _STACK = "default", "compact"
 
 
 class Engine(StrEnum):
@@ -37,8 +41,11 @@ def command(
     ] = None,
     group_column: GroupColumn = None,
     id_column: IdColumn = None,
-    preset_name: Annotated[str, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")] = "default",
-    stack: StackName = "compact",
+    preset_name: Annotated[str, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")] = _PRESET,
+    stack: StackName = _STACK,
+    model: Annotated[
+        Path | None, typer.Option(help="A model whose settings to take, so that it can assess the features.")
+    ] = None,
     changes: Changes = None,
     skip_empty: Annotated[bool, typer.Option("--skip-empty", help="Leave out documents without any text.")] = False,
     replace: Annotated[
@@ -66,12 +73,12 @@ def command(
     Whatever the folder holds already is not computed again: run the same command after an interruption, or after
     documents were added. The files are the same whatever the number of workers, and whoever computed them.
     """
-    settings = preset(preset_name, stack).replaced(dict(parse_change(change) for change in changes or []))
+    settings = _settings(preset_name, stack, model, changes)
     if address and engine is not Engine.RAY:
         raise CohegraphError("--address is that of a Ray cluster: add --engine ray.")
     from cohegraph.features import Featurizer
     from cohegraph.scale.engine import LocalEngine
-    from cohegraph.scale.feature_store import check_target
+    from cohegraph.scale.feature_store import check_target, is_store
     from cohegraph.scale.featurizing import Columns, LocalSource, featurize
     from cohegraph.scale.processes import cores
 
@@ -94,7 +101,8 @@ def command(
     try:
         done = featurize(source, featurizer, out, shard=shard, replace=replace, show_progress=True)
     except KeyboardInterrupt:
-        complain(f"Interrupted: what is done is kept in {out}; the same command goes on with the rest.")
+        kept = f"what is done is kept in {out}; the same command goes on with the rest"
+        complain(f"Interrupted: {kept if is_store(out) else 'nothing was written yet'}.")
         raise typer.Exit(INTERRUPTED) from None
     if done.damaged:
         say(f"{done.damaged} damaged file{'s were' if done.damaged > 1 else ' was'} found and made anew.")
@@ -104,3 +112,13 @@ def command(
             f"Train with: cohegraph train {out} --out MODEL"
         )
     )
+
+
+def _settings(preset_name: str, stack: str, model: Path | None, changes: list[str] | None) -> Settings:
+    if model is None:
+        return preset(preset_name, stack).replaced(dict(parse_change(change) for change in changes or []))
+    if changes or (preset_name, stack) != (_PRESET, _STACK):
+        raise CohegraphError("The settings are those of --model: leave out --preset, --stack and --set.")
+    from cohegraph.systems.system_model import load_model
+
+    return load_model(model).settings_

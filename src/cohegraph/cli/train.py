@@ -130,9 +130,10 @@ def train(
                 texts = graded.documents if keep_texts else None
                 model.keep_neighbours(features, labels, ids=graded.ids, texts=texts)
             model.save(out)
-            remove_checkpoints(unfinished)
+            if in_chunks:
+                remove_checkpoints(unfinished)
     except KeyboardInterrupt:
-        kept = f"; the same command goes on from {unfinished}" if unfinished.is_dir() else ""
+        kept = f"; the same command goes on from {unfinished}" if in_chunks and unfinished.is_dir() else ""
         complain(f"Interrupted: nothing was written to {out}{kept}.")
         raise typer.Exit(INTERRUPTED) from None
     _tell(validation, out)

@@ -20,13 +20,17 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A document, or why there is none; ``fields`` are the other columns that were asked for."""
+    """A document, or why there is none: it is empty, or cannot be read.
+
+    ``fields`` are the other columns that were asked for.
+    """
 
     name: str
     text: str = ""
     problem: str = ""
     fields: Row = field(default_factory=dict)
     id: str | None = None
+    is_empty: bool = False
 
     @property
     def text_sha256(self) -> str:
@@ -74,6 +78,7 @@ class Documents:
         self._bad_row = _UnreadableRow if spare_others else refuse
         self._text_column, self._columns, self._optional = text_column, tuple(columns), tuple(optional)
         self.remarks: list[str] = []
+        self._standard_input: bytes | None = None
         self._parts = [part for name in names for part in self._looked_at(name)]
 
     @property
@@ -107,7 +112,9 @@ class Documents:
 
     def _entries(self, part: _Part, shown: str) -> Iterator[Entry]:
         if part.name == STANDARD_INPUT:
-            yield checked(Entry("standard input", decoded(sys.stdin.buffer.read(), "Standard input")))
+            if self._standard_input is None:
+                self._standard_input = sys.stdin.buffer.read()
+            yield checked(Entry("standard input", decoded(self._standard_input, "Standard input")))
         elif not is_table(Path(part.name)):
             yield checked(Entry(shown, read_plain_text(Path(part.name))))
         else:
@@ -176,4 +183,4 @@ def checked(entry: Entry) -> Entry:
     """The entry, or one that says that it has no text."""
     if entry.text.strip():
         return entry
-    return Entry(entry.name, problem=f"{entry.name} has no text to assess.", id=entry.id)
+    return Entry(entry.name, problem=f"{entry.name} has no text to assess.", id=entry.id, is_empty=True)

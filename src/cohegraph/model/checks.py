@@ -18,7 +18,7 @@ def check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> No
         if made_with[name] != value:
             raise CohegraphError(
                 f"The features were made with {name}={made_with[name]}, and the model has {name}={value}: make them "
-                f"anew, with model.featurize(texts) or 'cohegraph featurize --set {name}={value}'."
+                f"anew, with model.featurize(texts), 'cohegraph featurize --model' or --set {name}={value}."
             )
 
 
@@ -36,7 +36,7 @@ def check_material(features: Features, needs: Iterable[Material]) -> None:
     for name in sorted(needs):
         if name not in features.material:
             raise CohegraphError(
-                f"The features were made without '{name}', which the model needs: train on texts, or make them with "
+                f"The features were made without '{name}', which the model needs: give it texts, or make them with "
                 "model.featurize(texts)."
             )
 

@@ -129,8 +129,14 @@ class CheckpointFile:
             best=None if now.best is None else list(now.best),
             chosen_epoch=now.chosen_epoch,
         )
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._file, save(tensors, {_ABOUT: about.model_dump_json()}))
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._file, save(tensors, {_ABOUT: about.model_dump_json()}))
+        except OSError as error:
+            raise CohegraphError(
+                f"The training cannot be kept in {self._file} ({error.strerror}): make room there and run the same "
+                "command again."
+            ) from None
 
 
 def _hash(tensors: dict[str, Tensor]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -84,10 +85,10 @@ class StoredCorpus:
 class FeatureStore:
     """A folder with the features of a corpus, as `featurize` writes it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._reading = _reader(folder)
-        self.contents = read_contents(folder)
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._reading = _reader(self.folder)
+        self.contents = read_contents(self.folder)
         self.settings = Settings.from_dict(self.contents.settings)
 
     def __len__(self) -> int:
@@ -191,7 +192,7 @@ def _reader(folder: Path) -> IO[str] | None:
 
 def is_store(folder: Path) -> bool:
     """Whether a folder holds features, be they complete or not."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 (a name too long for a file is no error here)
         return False
     about = folder / ABOUT
     return bool(shards_in(folder)) or (about.is_file() and b'"shards"' in about.read_bytes())
@@ -220,20 +221,30 @@ def read_contents(folder: Path) -> Contents:
         raise DamagedFileError(f"{file} is damaged: {_AGAIN}") from None
 
 
-def unfinished_in(folder: Path) -> tuple[int, int] | None:
-    """How many documents and files there are of a store that is not complete; nothing of one that is."""
+@dataclass(frozen=True)
+class Unfinished:
+    """A store that is not complete: its files, how many of them are whole, and the documents in these."""
+
+    files: int
+    whole: int
+    documents: int
+
+
+def unfinished_in(folder: Path) -> Unfinished | None:
+    """What there is of a store that is not complete; nothing of one that is."""
     if not is_store(folder) or (folder / ABOUT).exists():
         return None
-    files = [file for file in shards_in(folder) if is_whole(file)]
-    return sum(len(read_shard(file)) for file in files), len(files)
+    files = shards_in(folder)
+    whole = [file for file in files if is_whole(file)]
+    return Unfinished(len(files), len(whole), sum(len(read_shard(file)) for file in whole))
 
 
-def documents_in(folder: Path) -> int:
-    """How many documents a complete store holds; none where there is no such thing."""
+def shards_named(folder: Path) -> set[str]:
+    """The names of the shards that the corpus of a store consists of; none where it is not complete."""
     try:
-        return read_contents(folder).documents
+        return {name for name, _ in read_contents(folder).shards}
     except CohegraphError:
-        return 0
+        return set()
 
 
 def write_contents(folder: Path, contents: Contents) -> None:
@@ -279,7 +290,12 @@ def only_writer(folder: Path) -> Iterator[None]:
         with (folder / _LOCK).open("w") as stream:
             if not lock(stream):
                 raise CohegraphError(f"Another process is writing features to {folder}: wait for it, or stop it.")
-            yield
+            try:
+                yield
+            finally:
+                if folder.is_dir() and {file.name for file in folder.iterdir()} == {_LOCK}:
+                    (folder / _LOCK).unlink()
+                    folder.rmdir()
     except FileExistsError:
         raise CohegraphError(f"{folder} is a file: name a folder for the features.") from None
     except OSError as error:

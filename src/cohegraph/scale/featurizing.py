@@ -9,7 +9,7 @@ whoever computed them and however often the work was interrupted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cohegraph.corpora.stream import Documents, Entry, checked
+from cohegraph.corpora.tables import is_missing
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import OF_ENCODER, Featurizer
 from cohegraph.labels import is_missing_label
@@ -26,9 +27,9 @@ from cohegraph.scale.engine import BATCH, Halves, LocalEngine, Request, batches,
 from cohegraph.scale.feature_store import (
     Contents,
     check_target,
-    documents_in,
     only_writer,
     remove_others,
+    shards_named,
     write_contents,
 )
 from cohegraph.scale.halves import Arrays
@@ -83,7 +84,7 @@ class Columns:
         problems = []
         for entry in found:
             self.given(entry)
-            problems += [entry.problem] if entry.problem else []
+            problems += [entry.problem] if entry.is_empty else []
         if problems and not self.skip_empty:
             raise CohegraphError(
                 f"{len(problems)} of {len(found)} documents have no text (the first: {problems[0].rstrip('.')}): mend "
@@ -99,16 +100,21 @@ class Columns:
         return checked(Entry("A row", plain[self.text] if isinstance(plain[self.text], str) else "", fields=plain))
 
     def given(self, entry: Entry) -> GivenDocument:
-        """A document as features need it."""
+        """A document as features need it; an error where it cannot be read.
+
+        Of rows, the id is the column's, or none; a text file, which has no columns, goes by its name.
+        """
+        if entry.problem and not entry.is_empty:
+            raise CohegraphError(entry.problem)
         label, group, name = (entry.fields.get(column or "") for column in (self.label or _LABEL, self.group, self.id))
         for column, value in ((self.group, group), (self.id, name)):
-            if column and value is None and not entry.problem:
+            if column and is_missing(value) and entry.fields and not entry.problem:
                 raise CohegraphError(f"{entry.name} has no {column}: fill it in, or leave out the column's option.")
         if not isinstance(label, str | int | float | None):
             raise CohegraphError(f"The label of {entry.name} is neither a word nor a number: mend it.")
         return GivenDocument(
             entry.text,
-            well_formed(str(name)) if self.id else None,
+            entry.name if not entry.fields else well_formed(str(name)) if self.id else None,
             None if is_missing_label(label) else well_formed(label) if isinstance(label, str) else label,
             well_formed(str(group)) if self.group else None,
         )
@@ -116,11 +122,12 @@ class Columns:
     def read(self, documents: Documents) -> Iterator[GivenDocument]:
         """The documents one after the other."""
         for entry in documents:
+            given = self.given(entry)
             if not self.is_left_out(entry.problem):
-                yield self.given(entry)
+                yield given
 
     def is_left_out(self, problem: str) -> bool:
-        """Whether a document is left out for what is wrong with it; an error where it is not to be."""
+        """Whether a document is left out for want of text; an error where it is not to be."""
         if problem and not self.skip_empty:
             raise CohegraphError(f"{problem.rstrip('.')}: mend or remove it, or leave it out with --skip-empty.")
         return bool(problem)
@@ -183,13 +190,14 @@ class Known:
 
     Args:
         files: Shards that are whole.
+        named: The names of those that the corpus consists of so far.
         structure: The hash of all that shapes structures now.
         vector: Likewise vectors.
     """
 
-    def __init__(self, files: Sequence[Path], structure: str, vector: str) -> None:
+    def __init__(self, files: Sequence[Path], named: Collection[str], structure: str, vector: str) -> None:
         self._files = files
-        structures, vectors, texts = [], [], []
+        structures, vectors, corpus = [], [], []
         for number, file in enumerate(files):
             try:
                 shard = read_shard(file)
@@ -197,12 +205,13 @@ class Known:
                 continue
             rows = np.arange(len(shard))
             found = np.vstack([_pairs(shard.keys), np.full(len(rows), number), rows])
-            texts.append(found)
+            if file.name in named:
+                corpus.append(found)
             if shard.structure == structure:
                 structures.append(found)
             if shard.vector == vector:
                 vectors.append(found)
-        self.structures, self.vectors, self.texts = map(_sorted_places, (structures, vectors, texts))
+        self.structures, self.vectors, self.corpus = map(_sorted_places, (structures, vectors, corpus))
 
     def structure(self, key: bytes) -> Arrays | None:
         """The structure of a text."""
@@ -245,7 +254,8 @@ def featurize(
 ) -> Featurized:
     """Write the features of all documents of a source to a store, or bring the store that is there up to date.
 
-    Where that would remove most of the documents that are there, it is an error unless they are to be replaced.
+    Where that would remove most of the documents that are there, it is an error unless they are to be replaced, as soon
+    as that is clear.
     """
     check_target(folder)
     hashes = [
@@ -253,14 +263,17 @@ def featurize(
     ]
     with only_writer(folder):
         whole, damaged = _whole_shards(folder, show_progress)
-        known = Known(whole, *hashes)
+        known = Known(whole, shards_named(folder), *hashes)
         writer = _Writer(folder, featurizer, known, hashes, shard)
+        kept = _Kept(folder, known, len(source), replace)
         found = track(
             source.computed(known), "reading documents", len(source), size=lambda some: len(some[0]), show=show_progress
         )
         for documents, halves in found:
+            kept.note(documents)
             writer.add(documents, halves)
-        writer.finish(replace)
+        kept.check_at_the_end()
+        writer.finish()
     return Featurized(writer.documents, writer.computed, damaged)
 
 
@@ -277,6 +290,34 @@ def _request(documents: Sequence[GivenDocument], known: Known) -> Request[KeyedD
     return Request(about, texts, has_structure.tolist(), has_vector.tolist())
 
 
+class _Kept:
+    """How many of the documents of the corpus that is there are in the new one too."""
+
+    def __init__(self, folder: Path, known: Known, expected: int, replace: bool) -> None:
+        self._folder, self._corpus, self._expected, self._replace = folder, known.corpus, expected, replace
+        self._there = len(np.unique(known.corpus[0]))
+        self._found = np.zeros(known.corpus.shape[1], dtype=bool)
+
+    def note(self, documents: Sequence[KeyedDocument]) -> None:
+        """Some more documents of the new one."""
+        places = find(self._corpus, [document.key for document in documents])
+        self._found[places[places >= 0]] = True
+        self._expected -= len(documents)
+        self._check(max(0, self._expected))
+
+    def check_at_the_end(self) -> None:
+        """There are no more."""
+        self._check(0)
+
+    def _check(self, to_come: int) -> None:
+        found = int(self._found.sum())
+        if 2 * (found + to_come) < self._there and not self._replace:
+            raise CohegraphError(
+                f"{self._folder} holds the features of {self._there} documents, and most of them are not in this "
+                "corpus: name another folder, or replace them with --replace."
+            )
+
+
 class _Writer:
     """Collects documents and writes a shard whenever there are enough of them."""
 
@@ -286,10 +327,9 @@ class _Writer:
         self._halves = Halves([], [])
         self._shards: list[tuple[str, int]] = []
         self._shape = (0, 0)
-        self.documents = self.computed = self.found_again = 0
+        self.documents = self.computed = 0
 
     def add(self, documents: Sequence[KeyedDocument], halves: Halves) -> None:
-        self.found_again += int((find(self._known.texts, [document.key for document in documents]) >= 0).sum())
         rows = zip(documents, halves.structures, halves.vectors, strict=True)
         for document, structure, vector in rows:
             self.computed += structure is not None or vector is not None
@@ -299,18 +339,12 @@ class _Writer:
             if len(self._documents) == self._size:
                 self._write()
 
-    def finish(self, replace: bool) -> None:
+    def finish(self) -> None:
         """Write what is left, and make all of it the contents of the store."""
         if self._documents:
             self._write()
         if not self._shards:
             raise CohegraphError("There are no documents to make features of.")
-        there = documents_in(self._folder)
-        if 2 * self.found_again < there and not replace:
-            raise CohegraphError(
-                f"{self._folder} holds the features of {there} documents, and no more than {self.found_again} of them "
-                "are in this corpus: name another folder, or replace them with --replace."
-            )
         patterns, dimensions = self._shape
         contents = Contents(
             documents=self.documents,

@@ -57,7 +57,7 @@ class RaySource:
         columns: Which columns to take.
         featurizer: What to compute.
         address: That of a Ray cluster; by default a Ray is started on this machine.
-        workers: How many actors; by default one a core of this machine.
+        workers: How many actors; by default one a core of this machine, be Ray here or elsewhere.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class RaySource:
             raise CohegraphError(f"Ray could not go on ({_reason(error)}); what is done is kept.") from error
 
     def _read_here(self, names: Sequence[str]) -> Any:
-        """Files that our own readers know, each read by one task, wherever it runs."""
+        """Files that our own readers know, read by one task, wherever it runs."""
         columns = self._columns
         items = self._ray.data.from_items([{"name": name} for name in names], override_num_blocks=1)
         return items.flat_map(
@@ -113,7 +113,7 @@ class RaySource:
         reader = _READERS.get(PurePosixPath(first).suffix.lower(), "read_parquet")
         columns = self._columns
         try:
-            found = getattr(self._ray.data, reader)(list(addresses), ray_remote_args={"num_cpus": _TO_READ})
+            found = getattr(self._ray.data, reader)(list(addresses), num_cpus=_TO_READ)
             present = found.columns() or []
         except Exception as error:  # of Ray, Arrow, or a library for some kind of address
             raise CohegraphError(f"Ray cannot read {first} ({_reason(error)}).") from None
