@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/cohegraph assess examples/*.txt --model build/demo-model
 
 test: $(VENV)/.installed-dev browser
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 # The tests of the page need Chromium; where it cannot be installed they are skipped, and say so.
 browser:

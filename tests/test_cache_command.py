@@ -14,8 +14,6 @@ def test_cache_of_features(run, one_sentence, tmp_path, monkeypatch, shipped, st
     FeatureCache().features(texts, shipped.featurizer, needs=["words"])
     about = " ".join(run("cache", "info")[1].split())
     assert "4 entries (pattern counts or a vector of a text each) and 2 sequences" in about
-        run("cache", "info")[1].split()
-    )
     assert run("cache", "verify")[1] == "6 entries looked at, 0 of them damaged.\n"
     import sqlite3
 
