@@ -55,6 +55,7 @@ def test_results_of_others_are_not_touched(one_sentence, results, graded_file, t
     for content, complaint in (
         (b"".join(results.splitlines(keepends=True)[::-1]), "of other documents or of another model"),
         (results.replace(b'"starter"', b'"another"'), "of other documents or of another model"),
+        (b'{"document": "a", "text_sha256": "", "model": "another", "error": "b"}\n', "or of another model"),
         (b"text,label\nprecious,1\n", "holds other things than results"),
         (b"precious", "holds other things than results"),
         (b'{"document": "my own notes"}', "holds other things than results"),

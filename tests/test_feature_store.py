@@ -27,6 +27,7 @@ from cohegraph.scale import engine
 from cohegraph.scale.engine import LocalEngine, Worker
 from cohegraph.scale.feature_store import ABOUT, FeatureStore, only_writer, read_contents, write_contents
 from cohegraph.scale.featurizing import GivenDocument, LocalSource, featurize
+from cohegraph.scale.ray_source import _reason
 from cohegraph.scale.shards import Shard, is_whole, keys_of, read_shard, shards_in, write_shard
 
 SIZE = 4
@@ -325,6 +326,18 @@ def is_actor(file):
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes cannot be listed here")
+def test_what_ray_says_is_said_in_short():
+    class TaskError(Exception):
+        cause = ValueError("The first line.\nMore of it.")
+
+    assert _reason(TaskError("a long report\nTraceback:\n…")) == "The first line"
+    assert _reason(RuntimeError("Traceback (most recent call last):\n  File …\nOSError: no such bucket.")) == (
+        "OSError: no such bucket"
+    )
+    assert _reason(RuntimeError("The actor died unexpectedly.\n\tactor_id: 1")) == "The actor died unexpectedly"
+    assert _reason(KeyError()) == "KeyError"
+
+
 def test_ray_gives_the_same_bytes_and_a_killed_actor_changes_nothing(tmp_path, featurizer, starter):
     ray = pytest.importorskip("ray", reason="Ray is not installed")
 

@@ -57,7 +57,7 @@ class ResultsFile:
                     self._dropped.add(number)
                 else:
                     note(entry)
-            elif _ERROR in known:
+            elif _ERROR in known and self._model.items() <= known.items():
                 self._dropped.add(number)
             else:
                 self._skip_to(known, waiting, number + 1)
@@ -74,7 +74,7 @@ class ResultsFile:
         while (entry := waiting.seen) is not None and not self._is_of(known, entry):
             self.mended.add(waiting.taken)
             waiting.take()
-        if waiting.seen is None or not self._is_of(known, waiting.seen):
+        if waiting.seen is None:
             raise CohegraphError(
                 f"{self._name} holds results of other documents or of another model (line {number}): name another "
                 "file, or remove it."
