@@ -297,11 +297,14 @@ class _Kept:
         self._folder, self._corpus, self._expected, self._replace = folder, known.corpus, expected, replace
         self._there = len(np.unique(known.corpus[0]))
         self._found = np.zeros(known.corpus.shape[1], dtype=bool)
+        self._kept = 0
 
     def note(self, documents: Sequence[KeyedDocument]) -> None:
         """Some more documents of the new one."""
-        places = find(self._corpus, [document.key for document in documents])
-        self._found[places[places >= 0]] = True
+        places = np.unique(find(self._corpus, [document.key for document in documents]))
+        places = places[places >= 0]
+        self._kept += int((~self._found[places]).sum())
+        self._found[places] = True
         self._expected -= len(documents)
         self._check(max(0, self._expected))
 
@@ -310,8 +313,7 @@ class _Kept:
         self._check(0)
 
     def _check(self, to_come: int) -> None:
-        found = int(self._found.sum())
-        if 2 * (found + to_come) < self._there and not self._replace:
+        if 2 * (self._kept + to_come) < self._there and not self._replace:
             raise CohegraphError(
                 f"{self._folder} holds the features of {self._there} documents, and most of them are not in this "
                 "corpus: name another folder, or replace them with --replace."
