@@ -24,9 +24,10 @@ from cohegraph.features import TALLIES, Featurizer
 from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.presets import preset
 from cohegraph.scale import engine
+from cohegraph.scale.columns import GivenDocument
 from cohegraph.scale.engine import LocalEngine, Worker
 from cohegraph.scale.feature_store import ABOUT, FeatureStore, only_writer, read_contents, write_contents
-from cohegraph.scale.featurizing import GivenDocument, LocalSource, featurize
+from cohegraph.scale.featurizing import LocalSource, featurize
 from cohegraph.scale.ray_source import _reason
 from cohegraph.scale.shards import Shard, is_whole, keys_of, read_shard, shards_in, write_shard
 
@@ -341,7 +342,7 @@ def test_what_ray_says_is_said_in_short():
 def test_ray_gives_the_same_bytes_and_a_killed_actor_changes_nothing(tmp_path, featurizer, starter):
     ray = pytest.importorskip("ray", reason="Ray is not installed")
 
-    from cohegraph.scale.featurizing import Columns
+    from cohegraph.scale.columns import Columns
     from cohegraph.scale.ray_source import RaySource
 
     corpus = tmp_path / "corpus.csv"

@@ -19,8 +19,8 @@ from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
 from cohegraph.files import lock
 from cohegraph.model.persistence import read_model
+from cohegraph.scale.columns import Columns
 from cohegraph.scale.feature_store import ABOUT, FeatureStore, shards_in
-from cohegraph.scale.featurizing import Columns
 
 FAST = ["--set", "training.epochs=8", "--set", "training.hidden=4"]
 

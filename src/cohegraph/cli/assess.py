@@ -15,7 +15,6 @@ from cohegraph.cli import BAD_INPUT, INTERRUPTED
 from cohegraph.cli.options import (
     Device,
     EncoderPlace,
-    IdColumn,
     ModelFolder,
     ParserPlace,
     TextColumn,
@@ -56,7 +55,9 @@ def assess(
         typer.Option(help="A file for the results, one JSON object a line; a run that was stopped goes on from it."),
     ] = None,
     text_column: TextColumn = "text",
-    id_column: IdColumn = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="The column with the documents' ids, to be named in the results.")
+    ] = None,
     workers: Annotated[
         int, typer.Option(min=1, max=1024, help="Processes that read the documents; worth it for hundreds of them.")
     ] = 1,

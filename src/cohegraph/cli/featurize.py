@@ -77,9 +77,10 @@ def command(
     if address and engine is not Engine.RAY:
         raise CohegraphError("--address is that of a Ray cluster: add --engine ray.")
     from cohegraph.features import Featurizer
+    from cohegraph.scale.columns import Columns
     from cohegraph.scale.engine import LocalEngine
     from cohegraph.scale.feature_store import check_target, is_store
-    from cohegraph.scale.featurizing import Columns, LocalSource, featurize
+    from cohegraph.scale.featurizing import LocalSource, featurize
     from cohegraph.scale.processes import cores
 
     columns = Columns(text_column, label_column, group_column, id_column, skip_empty)

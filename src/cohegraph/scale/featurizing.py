@@ -9,20 +9,17 @@ whoever computed them and however often the work was interrupted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from cohegraph.corpora.stream import Documents, Entry, checked
-from cohegraph.corpora.tables import is_missing
-from cohegraph.errors import CohegraphError, DamagedFileError
-from cohegraph.features import OF_ENCODER, Featurizer
-from cohegraph.labels import is_missing_label
+from cohegraph.errors import CohegraphError
+from cohegraph.features import Featurizer
 from cohegraph.progress import track
+from cohegraph.scale.columns import GivenDocument
 from cohegraph.scale.engine import BATCH, Halves, LocalEngine, Request, batches, whole_features
 from cohegraph.scale.feature_store import (
     Contents,
@@ -34,103 +31,11 @@ from cohegraph.scale.feature_store import (
 )
 from cohegraph.scale.halves import Arrays
 from cohegraph.scale.keys import structure_shape, vector_shape
-from cohegraph.scale.shards import Shard, is_whole, key_of, opened_shard, read_shard, shards_in, write_shard
-from cohegraph.text.document import well_formed
+from cohegraph.scale.known_halves import Known, find
+from cohegraph.scale.shards import Shard, is_whole, key_of, shards_in, write_shard
 
 # Documents in a file.
 SHARD = 512
-_LABEL = "label"
-Places = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class GivenDocument:
-    """A document of a corpus: its text, and what is said of it."""
-
-    text: str
-    id: str | None = None
-    label: Any = None
-    group: str | None = None
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of tables hold what; without ``label``, the column of this name where there is one.
-
-    Documents without any text are left out with ``skip_empty``, and are an error without.
-    """
-
-    text: str = "text"
-    label: str | None = None
-    group: str | None = None
-    id: str | None = None
-    skip_empty: bool = False
-
-    @property
-    def required(self) -> list[str]:
-        """Columns that must be there."""
-        return [self.text, *(name for name in (self.label, self.group, self.id) if name)]
-
-    def documents(self, names: Iterable[str]) -> Documents:
-        """The documents of files, folders and tables; an error where one cannot be read."""
-        found = Documents(names, self.text, self.required[1:], () if self.label else (_LABEL,))
-        for problem in found.problems:
-            raise CohegraphError(problem)
-        return found
-
-    def checked(self, names: Iterable[str]) -> Documents:
-        """The same, all of which are looked at: an error where some have no text, unless these are to be skipped."""
-        found = self.documents(names)
-        problems = []
-        for entry in found:
-            self.given(entry)
-            problems += [entry.problem] if entry.is_empty else []
-        if problems and not self.skip_empty:
-            raise CohegraphError(
-                f"{len(problems)} of {len(found)} documents have no text (the first: {problems[0].rstrip('.')}): mend "
-                "or remove them, or leave them out with --skip-empty."
-            )
-        if problems:
-            found.remarks.append(f"{len(problems)} of {len(found)} documents have no text and are left out.")
-        return found
-
-    def entry(self, row: Mapping[str, Any]) -> Entry:
-        """A row of a table that others have read."""
-        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
-        return checked(Entry("A row", plain[self.text] if isinstance(plain[self.text], str) else "", fields=plain))
-
-    def given(self, entry: Entry) -> GivenDocument:
-        """A document as features need it; an error where it cannot be read.
-
-        Of rows, the id is the column's, or none; a text file, which has no columns, goes by its name.
-        """
-        if entry.problem and not entry.is_empty:
-            raise CohegraphError(entry.problem)
-        label, group, name = (entry.fields.get(column or "") for column in (self.label or _LABEL, self.group, self.id))
-        for column, value in ((self.group, group), (self.id, name)):
-            if column and is_missing(value) and entry.fields and not entry.problem:
-                raise CohegraphError(f"{entry.name} has no {column}: fill it in, or leave out the column's option.")
-        if not isinstance(label, str | int | float | None):
-            raise CohegraphError(f"The label of {entry.name} is neither a word nor a number: mend it.")
-        return GivenDocument(
-            entry.text,
-            entry.name if not entry.fields else well_formed(str(name)) if self.id else None,
-            None if is_missing_label(label) else well_formed(label) if isinstance(label, str) else label,
-            well_formed(str(group)) if self.group else None,
-        )
-
-    def read(self, documents: Documents) -> Iterator[GivenDocument]:
-        """The documents one after the other."""
-        for entry in documents:
-            given = self.given(entry)
-            if not self.is_left_out(entry.problem):
-                yield given
-
-    def is_left_out(self, problem: str) -> bool:
-        """Whether a document is left out for want of text; an error where it is not to be."""
-        if problem and not self.skip_empty:
-            raise CohegraphError(f"{problem.rstrip('.')}: mend or remove it, or leave it out with --skip-empty.")
-        return bool(problem)
 
 
 @dataclass(frozen=True)
@@ -183,64 +88,6 @@ class LocalSource:
         requests = (_request(some, known) for some in batches(self.documents, BATCH))
         for request, halves in self.engine.computed(requests):
             yield request.about, halves
-
-
-class Known:
-    """Which halves of which texts are in shards already: hashes of texts, and where each is.
-
-    Args:
-        files: Shards that are whole.
-        named: The names of those that the corpus consists of so far.
-        structure: The hash of all that shapes structures now.
-        vector: Likewise vectors.
-    """
-
-    def __init__(self, files: Sequence[Path], named: Collection[str], structure: str, vector: str) -> None:
-        self._files = files
-        structures, vectors, corpus = [], [], []
-        for number, file in enumerate(files):
-            try:
-                shard = read_shard(file)
-            except DamagedFileError:  # of another version; it will be removed
-                continue
-            rows = np.arange(len(shard))
-            found = np.vstack([_pairs(shard.keys), np.full(len(rows), number), rows])
-            if file.name in named:
-                corpus.append(found)
-            if shard.structure == structure:
-                structures.append(found)
-            if shard.vector == vector:
-                vectors.append(found)
-        self.structures, self.vectors, self.corpus = map(_sorted_places, (structures, vectors, corpus))
-
-    def structure(self, key: bytes) -> Arrays | None:
-        """The structure of a text."""
-        found = self._found(self.structures, key)
-        if found is None:
-            return None
-        shard, row = found
-        low, high = shard.counts.indptr[row : row + 2]
-        return {
-            "patterns": np.array([shard.counts.shape[1]]),
-            "indices": shard.counts.indices[low:high],
-            "data": shard.counts.data[low:high],
-            "tallies": shard.tallies[row, : -len(OF_ENCODER)],
-        }
-
-    def vector(self, key: bytes) -> Arrays | None:
-        """The vector of a text."""
-        found = self._found(self.vectors, key)
-        if found is None:
-            return None
-        shard, row = found
-        return {"vector": shard.vectors[row], "tokens": shard.tallies[row, -len(OF_ENCODER) :]}
-
-    def _found(self, places: Places, key: bytes) -> tuple[Shard, int] | None:
-        column = int(find(places, [key])[0])
-        if column < 0:
-            return None
-        file, row = places[2:, column].tolist()
-        return opened_shard(self._files[file]), row
 
 
 def featurize(
@@ -394,27 +241,3 @@ def _whole_shards(folder: Path, show_progress: bool) -> tuple[list[Path], int]:
         else:
             file.unlink()
     return whole, len(files) - len(whole)
-
-
-def _pairs(keys: Sequence[bytes] | npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
-    """Hashes as two numbers each, (2, hashes)."""
-    joined = keys.tobytes() if isinstance(keys, np.ndarray) else b"".join(keys)
-    return np.frombuffer(joined, dtype=np.int64).reshape(-1, 2).T
-
-
-def _sorted_places(found: list[npt.NDArray[np.int64]]) -> Places:
-    """Hashes as two numbers, files and rows, (4, texts), by the first number."""
-    places = np.concatenate([np.zeros((4, 0), dtype=np.int64), *found], axis=1)
-    return places[:, np.argsort(places[0], kind="stable")]
-
-
-def find(places: Places, keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
-    """The column of every hash, or -1.
-
-    One of two texts that share half of their hash may not be found; then it is computed again, which is all.
-    """
-    if not places.shape[1]:
-        return np.full(len(keys), -1)
-    first, second = _pairs(keys)
-    column = np.minimum(np.searchsorted(places[0], first), places.shape[1] - 1)
-    return np.where((places[0, column] == first) & (places[1, column] == second), column, -1)

@@ -23,9 +23,11 @@ from safetensors.numpy import save as save_safetensors
 from cohegraph.corpora.stream import Entry
 from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.features import Featurizer
+from cohegraph.scale.columns import Columns
 from cohegraph.scale.engine import BATCH, Halves, Request, Worker, worker_with_one_thread
-from cohegraph.scale.featurizing import Columns, KeyedDocument, Known, Places, find
+from cohegraph.scale.featurizing import KeyedDocument
 from cohegraph.scale.halves import Arrays
+from cohegraph.scale.known_halves import Known, Places, find
 from cohegraph.scale.processes import cores
 from cohegraph.scale.shards import key_of
 from cohegraph.settings import Settings
