@@ -25,6 +25,7 @@ from cohegraph.progress import track
 from cohegraph.settings import EncoderSettings, ParserSettings, Settings
 from cohegraph.text.document import Document, Noun, Parser
 from cohegraph.text.encoder import Encoded, Encoder, TransformerEncoder
+from cohegraph.text.language import looks_english
 from cohegraph.text.spacy_parser import SpacyParser
 from cohegraph.text.stanza_parser import StanzaParser
 from cohegraph.text.token_sequence import TokenSequence, sequence_of_states, sequence_of_words
@@ -41,10 +42,13 @@ TALLIES = (
     "characters",
     "distinct_words",
     "paragraphs",
+    "english",
     "tokens",
     "cut_tokens",
 )
 OF_ENCODER = ("tokens", "cut_tokens")
+# Kinds of token vectors.
+SEQUENCES: tuple[Literal["states", "words"], ...] = ("states", "words")
 # What only some systems need: the encoder's state or the word vector of every token, and who does what in a sentence.
 Material = Literal["states", "words", "grid"]
 SURFACE_FIGURES = (
@@ -234,11 +238,16 @@ class Featurizer:
             _ = self.dependency_parser
 
     def featurize(
-        self, texts: Sequence[str | Document], *, needs: Iterable[Material] = (), show_progress: bool = False
+        self,
+        texts: Sequence[str | Document | LinkedDocument],
+        *,
+        needs: Iterable[Material] = (),
+        show_progress: bool = False,
     ) -> Features:
         """The features of texts, in their order, with the material that is needed besides.
 
-        A text that is parsed already is not parsed again; it must come from the parser of these settings.
+        A text that is parsed or linked already is not parsed or linked again; it must come from a featurizer with the
+        same settings.
         """
         wanted = tuple(sorted(set(needs)))
         starts = range(0, len(texts), _DOCUMENTS_AT_ONCE)
@@ -246,10 +255,10 @@ class Featurizer:
         parts = list(track(batches, "reading documents", len(texts), size=len, show=show_progress))
         return Features.concatenate(parts or [self._features([], wanted)])
 
-    def link(self, texts: Sequence[str], *, reach: int | None = None) -> Iterator[LinkedDocument]:
-        """The sentence graph of every text; ``reach`` as in `build_sentence_graph`."""
+    def link(self, texts: Sequence[str]) -> Iterator[LinkedDocument]:
+        """The sentence graph of every text."""
         for document in self.parser.parse(texts):
-            yield self.link_document(document, reach=reach)
+            yield self.link_document(document)
 
     def count(self, linked: Sequence[LinkedDocument]) -> sparse.csr_array:
         """The pattern counts of linked documents, (documents, patterns)."""
@@ -257,10 +266,9 @@ class Featurizer:
         batch = GraphBatch.of([one.graph for one in linked])
         return count_patterns(batch, self.catalogue, subgraphs.window, subgraphs.subsets)
 
-    def structure(self, documents: Iterable[Document]) -> Structure:
+    def structure(self, documents: Iterable[Document | LinkedDocument]) -> Structure:
         """The half of the features that needs parsed documents and word vectors."""
-        reach = self.settings.subgraphs.window
-        linked = [self.link_document(document, reach=reach) for document in documents]
+        linked = [one if isinstance(one, LinkedDocument) else self.link_document(one) for one in documents]
         counts = self.count(linked)
         rows = [_tallies(one, subgraphs) for one, subgraphs in zip(linked, counts.sum(axis=1), strict=True)]
         return Structure(counts, np.array(rows, dtype=np.int64).reshape(-1, len(TALLIES) - len(OF_ENCODER)))
@@ -301,15 +309,16 @@ class Featurizer:
             return self.grids([document.text for document in documents])
         return self.sequences(documents, name)
 
-    def _features(self, texts: Sequence[str | Document], needs: Sequence[Material]) -> Features:
+    def _features(self, texts: Sequence[str | Document | LinkedDocument], needs: Sequence[Material]) -> Features:
         parsed = self.parser.parse([text for text in texts if isinstance(text, str)])
-        documents = [text if isinstance(text, Document) else next(parsed) for text in texts]
-        features = self.joined(self.structure(documents), self.encode([document.text for document in documents]))
+        read = [next(parsed) if isinstance(text, str) else text for text in texts]
+        documents = [one.document if isinstance(one, LinkedDocument) else one for one in read]
+        features = self.joined(self.structure(read), self.encode([document.text for document in documents]))
         return replace(features, material={name: tuple(self.material(name, documents)) for name in needs})
 
-    def link_document(self, document: Document, *, reach: int | None = None) -> LinkedDocument:
-        """The sentence graph of a parsed document."""
-        links = self.settings.links
+    def link_document(self, document: Document) -> LinkedDocument:
+        """The sentence graph of a parsed document, with links between sentences that share a window."""
+        links, reach = self.settings.links, self.settings.subgraphs.window
         kept = tuple(i for i, sentence in enumerate(document.sentences) if sentence.words >= links.min_words)
         nouns = [
             (node, noun)
@@ -350,6 +359,7 @@ def _tallies(linked: LinkedDocument, subgraphs: int) -> tuple[int, ...]:
         len(linked.graph),
         subgraphs,
         *_spelled(linked.document.text),
+        int(looks_english(linked.document.text)),
     )
 
 

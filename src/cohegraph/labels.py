@@ -42,6 +42,24 @@ def as_labels(labels: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array(values)
 
 
+def as_ratings(
+    labels: Sequence[Any] | npt.NDArray[Any], span: tuple[float, float] = (0.0, 1.0)
+) -> npt.NDArray[np.float64]:
+    """Ratings, of which ``span`` is the lowest and the highest that can be given, as numbers from 0 to 1."""
+    low, high = span
+    ratings = []
+    for number, label in enumerate(as_labels(labels).tolist(), start=1):
+        rating = math.nan if isinstance(label, bool) else _number(label)
+        if not low <= rating <= high:
+            raise CohegraphError(
+                f"The rating of document {number} is '{label}', not a number from {low:g} to {high:g}: set the lowest "
+                "and the highest rating with objective.range.",
+                code="bad-rating",
+            )
+        ratings.append((rating - low) / (high - low))
+    return np.array(ratings, dtype=np.float64)
+
+
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
@@ -66,10 +84,24 @@ def encode_labels(labels: Sequence[Any] | npt.NDArray[Any], levels: Sequence[Any
     values = as_labels(labels)
     if not len(values):
         raise CohegraphError("There are no documents to learn from.")
+    _refuse_ratings(values)
     classes, codes = np.unique(values, return_inverse=True)
     if len(classes) < 2:
         raise CohegraphError(f"All documents have the same label '{values[0]}': a model needs two labels or more.")
     return EncodedLabels(values, classes, codes, *order_levels(classes, levels))
+
+
+def _refuse_ratings(values: npt.NDArray[Any]) -> None:
+    """Raise where labels are numbers with fractions: these are ratings, and no classes."""
+    if values.dtype.kind not in "fU":
+        return
+    numbers = [_number(label) for label in values.tolist()]
+    if not any(map(math.isnan, numbers)) and not all(number.is_integer() for number in numbers):
+        raise CohegraphError(
+            "The labels are ratings, numbers with fractions, and not levels: learn ratings with objective.kind=rating "
+            "(--objective rating), or give levels as words or whole numbers.",
+            code="ratings-as-levels",
+        )
 
 
 def order_levels(classes: npt.NDArray[Any], given: Sequence[Any] | None = None) -> tuple[list[Any], bool]:

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from cohegraph.errors import CohegraphError, in_words
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+ClassWeights = Literal["none", "balanced"]
+ObjectiveKind = Literal["levels", "ordinal", "rating", "ranking"]
 
 
 class _Group(BaseModel):
@@ -29,6 +31,14 @@ class ParserSettings(_Group):
 
     kind: Literal["spacy", "stanza"] = "spacy"
     model: str = Field("en_core_web_sm", description="A spaCy package or folder; for Stanza a language or a folder.")
+
+
+class LanguageSettings(_Group):
+    """The language of the documents."""
+
+    expected: Literal["english", "any"] = Field(
+        "english", description="A text that does not look English gets a notice, or none does."
+    )
 
 
 class VectorSettings(_Group):
@@ -101,6 +111,31 @@ class NodeSettings(_Group):
     )
 
 
+class ObjectiveSettings(_Group):
+    """What is learnt: levels or ratings."""
+
+    kind: ObjectiveKind = Field(
+        "levels", description="Levels, levels in an order, a rating, or a ranking within groups."
+    )
+    range: tuple[float, float] = Field((0.0, 1.0), description="The lowest and the highest rating that can be given.")
+    thresholds: tuple[Share, ...] = Field(
+        (1 / 3, 2 / 3), description="Where one level ends and the next begins, as shares of the range of ratings."
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> ObjectiveSettings:
+        if not self.range[0] < self.range[1]:
+            raise ValueError("the lowest rating must be below the highest")
+        if not self.thresholds or list(self.thresholds) != sorted(set(self.thresholds)) or self.thresholds[0] == 0:
+            raise ValueError("thresholds must rise, and lie above 0")
+        return self
+
+    @property
+    def is_of_levels(self) -> bool:
+        """Whether documents are labelled with levels rather than ratings."""
+        return self.kind in ("levels", "ordinal")
+
+
 class TrainingSettings(_Group):
     """Step 6, Equations 4 to 7: the network and how it learns."""
 
@@ -112,7 +147,7 @@ class TrainingSettings(_Group):
     learning_rate: float = Field(0.01, gt=0, le=100, description="Adam's.")
     weight_decay: float = Field(0.0, ge=0, description="Adam's L2 penalty.")
     clip: float | None = Field(None, gt=0, description="Largest norm of the gradient.")
-    class_weights: Literal["none", "balanced"] = Field("none", description="Weigh rare levels more.")
+    class_weights: ClassWeights = Field("none", description="Weigh rare levels more.")
     dev_share: Share = Field(0.0, description="Share of the training documents held out to choose the epoch.")
     choose_by: Literal["accuracy", "loss"] = Field("accuracy", description="What the best epoch on dev is best in.")
     patience: int | None = Field(None, ge=1, description="Stop after so many epochs without a better one on dev.")
@@ -122,6 +157,7 @@ class TrainingSettings(_Group):
 class Settings(_Group):
     """All choices of one model. The default is the `compact` stack with the paper's method."""
 
+    language: LanguageSettings = LanguageSettings()
     parser: ParserSettings = ParserSettings()
     vectors: VectorSettings = VectorSettings()
     encoder: EncoderSettings = EncoderSettings()
@@ -129,6 +165,7 @@ class Settings(_Group):
     subgraphs: SubgraphSettings = SubgraphSettings()
     corpus_graph: CorpusGraphSettings = CorpusGraphSettings()
     nodes: NodeSettings = NodeSettings()
+    objective: ObjectiveSettings = ObjectiveSettings()
     training: TrainingSettings = TrainingSettings()
 
     @classmethod

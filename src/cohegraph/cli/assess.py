@@ -15,7 +15,7 @@ from cohegraph.cli import BAD_INPUT, INTERRUPTED
 from cohegraph.cli.options import (
     Device,
     EncoderPlace,
-    ModelFolder,
+    ModelName,
     ParserPlace,
     TextColumn,
     Threads,
@@ -23,9 +23,9 @@ from cohegraph.cli.options import (
     set_threads,
 )
 from cohegraph.cli.output import add_assessment, assessment_table, complain, console, counted, plain, print_json, say
-from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.corpora.stream import STANDARD_INPUT, Documents, Entry
 from cohegraph.errors import CohegraphError
+from cohegraph.models import folder_of, load
 from cohegraph.progress import track
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def assess(
             "or - for standard input."
         ),
     ] = None,
-    model: ModelFolder = None,
+    model: ModelName = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a document, one a line.")] = False,
     out: Annotated[
         Path | None,
@@ -75,15 +75,13 @@ def assess(
     documents = _documents(files or _default_input(), text_column, id_column, workers)
     for remark in documents.remarks:
         say(remark)
-    folder = model or STARTER_MODEL
+    folder = folder_of(model)
     problems = _Problems()
 
     @cache
     def loaded() -> Any:
-        from cohegraph.systems.system_model import load_model
-
         set_threads(threads)
-        return load_model(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
+        return load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
 
     def scored(entries: Iterable[Entry], done: int = 0, shown: bool = True) -> Iterator[list[Scored]]:
         found = _scores(documents, entries, loaded, workers)
@@ -181,7 +179,7 @@ def _as_tables(documents: AnyDocuments, loaded: Callable[[], Any], scored: Score
     found = scored(documents, shown=len(documents) <= _ROWS or not sys.stdout.isatty())
     for rows in batches((one for some in found for one in some if one.result is not None), _ROWS):
         model = loaded()
-        table = assessment_table(model.levels_)
+        table = assessment_table(model.levels_with_probabilities)
         for one in rows:
             add_assessment(table, one.entry.id or one.entry.name, one.result)
         screen.print(table)

@@ -44,14 +44,15 @@ def info(folder: Folder = None) -> None:
         return
     store = FeatureStore(folder)
     contents = store.contents
-    changed = store.settings.flat().items() - Settings().flat().items()
+    usual = Settings().flat()
+    changed = [(name, value) for name, value in store.settings.flat().items() if value != usual[name]]
     _print(
         f"{folder}: features of {counted(len(store), 'document')} in {counted(len(contents.shards), 'file')}, "
         f"{_megabytes(store.size)}, with {contents.patterns} patterns and {contents.dimensions} dimensions."
     )
     for name, identity in contents.parts.items():
         _print(f"{name}: {identity}")
-    _print(f"settings: {', '.join(f'{name}={value}' for name, value in sorted(changed)) or 'the defaults'}")
+    _print(f"settings: {', '.join(f'{name}={value}' for name, value in changed) or 'the defaults'}")
 
 
 @app.command()

@@ -10,7 +10,7 @@ import typer
 from cohegraph.cli import INTERRUPTED
 from cohegraph.cli.options import Threads, set_threads
 from cohegraph.cli.output import add_assessment, assessment_table, complain, console, plain, say
-from cohegraph.corpora.starter import starter_corpus
+from cohegraph.corpora.starter import hold_out_topics, starter_corpus
 
 
 def demo(
@@ -19,7 +19,7 @@ def demo(
 ) -> None:
     """Train on the small corpus that comes with cohegraph, judge topics that were held out, and save the model."""
     from cohegraph.model.persistence import check_target
-    from cohegraph.model.starter import NOTE, hold_out_topics, train_starter
+    from cohegraph.models.starter import NOTE, untrained
 
     check_target(out)
     set_threads(threads)
@@ -27,13 +27,13 @@ def demo(
     topics = len({one.topic for one in held_out})
     say(f"Training on {len(training)} texts; {topics} topics ({len(held_out)} texts) are held out.")
     try:
-        model = train_starter(training)
+        model = untrained().fit([one.text for one in training], [one.level for one in training])
         results = model.assess([one.text for one in held_out])
         model.save(out, name="demo", note=NOTE)
     except KeyboardInterrupt:
         complain(f"Interrupted: nothing was written to {out}.")
         raise typer.Exit(INTERRUPTED) from None
-    table = assessment_table(model.levels_, with_gold=True)
+    table = assessment_table(model.levels_with_probabilities, with_gold=True)
     for one, result in zip(held_out, results, strict=True):
         add_assessment(table, one.id, result, gold=one.level)
     right = sum(one.level == result.level for one, result in zip(held_out, results, strict=True))

@@ -10,9 +10,10 @@ from rich.table import Table
 
 from cohegraph.cli import BAD_INPUT
 from cohegraph.cli.output import console, plain
-from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.errors import CohegraphError
 from cohegraph.files import cache_folder
+from cohegraph.models import READY
+from cohegraph.models.ready_model import ReadyModel
 from cohegraph.text.packaged import ALL_PACKAGED, Packaged
 from cohegraph.version import __version__
 
@@ -36,7 +37,7 @@ def doctor() -> None:
     accelerator = "CUDA" if torch.cuda.is_available() else "MPS" if torch.backends.mps.is_available() else "none"
     table.add_row(*plain("accelerator", accelerator, f"{torch.get_num_threads()} threads on the CPU"))
     states = [_state_of_part(part) for part in ALL_PACKAGED.values()]
-    states.append(_state_of_model())
+    states += [_state_of_model(model) for model in READY.values()]
     for name, state, where, _ in states:
         table.add_row(*plain(name, state, where))
     table.add_row(*plain("cache", "", cache_folder()))
@@ -67,11 +68,12 @@ def _state_of_part(part: Packaged) -> tuple[str, str, str, bool]:
     return part.name, "found, SHA-256 verified", str(folder), True
 
 
-def _state_of_model() -> tuple[str, str, str, bool]:
+def _state_of_model(model: ReadyModel) -> tuple[str, str, str, bool]:
     from cohegraph.model.coherence_model import CoherenceModel
 
+    name = f"model '{model.name}'"
     try:
-        model = CoherenceModel.load(STARTER_MODEL)
+        found = CoherenceModel.load(model.folder)
     except CohegraphError as error:
-        return "starter model", str(error), str(STARTER_MODEL), False
-    return "starter model", f"found, levels {', '.join(map(str, model.levels_))}", str(STARTER_MODEL), True
+        return name, str(error), str(model.folder), False
+    return name, f"found, levels {', '.join(map(str, found.levels_))}", str(model.folder), True

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from cohegraph.cli.options import Device, EncoderPlace, ModelFolder, ParserPlace, Threads, VectorsPlace, set_threads
+from cohegraph.cli.options import Device, EncoderPlace, ModelName, ParserPlace, Threads, VectorsPlace, set_threads
 from cohegraph.cli.output import console, plain, print_json, say
-from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.corpora.tables import decoded, read_plain_text
 from cohegraph.errors import CohegraphError
 from cohegraph.files import write_atomically
+from cohegraph.models import folder_of, load
 
 if TYPE_CHECKING:
     from cohegraph.explain.explanation import Explanation
@@ -26,7 +26,7 @@ _MOST_PATTERNS = 5
 
 def explain(
     file: Annotated[str | None, typer.Argument(help="A text file, or - for standard input.")] = None,
-    model: ModelFolder = None,
+    model: ModelName = None,
     against: Annotated[Path | None, typer.Option(help="An earlier version of the text, to say what changed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page in one file, with the picture.")] = None,
@@ -49,14 +49,14 @@ def explain(
     text = _text(file)
     _check_targets([one for one in (html, svg) if one is not None], [file, *([] if against is None else [against])])
     before = None if against is None else _text(str(against))
+    folder_of(model)
     from cohegraph.explain.compare import compare
     from cohegraph.explain.explain import explain as why
     from cohegraph.explain.render import report
     from cohegraph.plots.arcs import draw_arcs
-    from cohegraph.systems.system_model import load_model
 
     set_threads(threads)
-    loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    loaded = load(model, parser=parser, vectors=vectors, encoder=encoder, device=device)
     found = why(loaded, text, what_if=what_if, rescore=lambda texts: loaded.assess(texts, show_progress=True))
     earlier = None if before is None else loaded.explain(before, what_if=0)
     comparison = None if earlier is None else compare(earlier, found)

@@ -44,7 +44,10 @@ def command(
     preset_name: Annotated[str, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")] = _PRESET,
     stack: StackName = _STACK,
     model: Annotated[
-        Path | None, typer.Option(help="A model whose settings to take, so that it can assess the features.")
+        str | None,
+        typer.Option(
+            help="A model, by its name or folder, whose settings to take, so that it can assess the features."
+        ),
     ] = None,
     changes: Changes = None,
     skip_empty: Annotated[bool, typer.Option("--skip-empty", help="Leave out documents without any text.")] = False,
@@ -115,11 +118,11 @@ def command(
     )
 
 
-def _settings(preset_name: str, stack: str, model: Path | None, changes: list[str] | None) -> Settings:
+def _settings(preset_name: str, stack: str, model: str | None, changes: list[str] | None) -> Settings:
     if model is None:
         return preset(preset_name, stack).replaced(dict(parse_change(change) for change in changes or []))
     if changes or (preset_name, stack) != (_PRESET, _STACK):
         raise CohegraphError("The settings are those of --model: leave out --preset, --stack and --set.")
-    from cohegraph.systems.system_model import load_model
+    from cohegraph.models import load
 
-    return load_model(model).settings_
+    return load(model).settings_

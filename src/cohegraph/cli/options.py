@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from cohegraph.models import DEFAULT, READY
 from cohegraph.presets import STACKS
 
 Device = Annotated[str, typer.Option(help="Where the encoder runs: auto, cpu, cuda or mps.")]
@@ -15,8 +15,11 @@ Threads = Annotated[
     int | None,
     typer.Option(min=1, max=1024, help="Processor threads to use; by default OMP_NUM_THREADS, or all cores up to 8."),
 ]
-ModelFolder = Annotated[
-    Path | None, typer.Option(help="A model's folder; by default the small model that comes with cohegraph.")
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model", help=f"A model's folder, or a ready-made model: {', '.join(READY)}. The default is {DEFAULT}."
+    ),
 ]
 ParserPlace = Annotated[str | None, typer.Option(help="Where the model's parser is on this machine.")]
 VectorsPlace = Annotated[str | None, typer.Option(help="Where the model's word vectors are on this machine.")]

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cohegraph.model.assessment import Assessment
+from cohegraph.assessment import Assessment
 
 if TYPE_CHECKING:
     from cohegraph.experiments.table import Table as Results
@@ -64,12 +64,13 @@ def results_table(results: Results) -> Table:
 
 
 def assessment_table(levels: Iterable[Any], *, with_gold: bool = False) -> Table:
-    """A table with a column for each level, to be filled with `add_assessment`."""
+    """A table with a column for each level that has a probability, to be filled with `add_assessment`."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("document", overflow="fold")
     if with_gold:
         table.add_column("made as")
     table.add_column("level")
+    table.add_column("score", justify="right")
     for level in levels:
         table.add_column(*plain(level), justify="right")
     table.add_column("sentences", justify="right")
@@ -81,7 +82,8 @@ def add_assessment(table: Table, name: str, result: Assessment, *, gold: str | N
     """One document's row."""
     shown = [name] if gold is None else [name, gold]
     probabilities = [f"{probability:.2f}" for probability in result.probabilities.values()]
-    row = plain(*shown, result.level, *probabilities, result.counts["sentences"], result.counts["links"])
+    score = "" if result.score is None else f"{result.score:.0f}"
+    row = plain(*shown, result.level, score, *probabilities, result.counts["sentences"], result.counts["links"])
     if gold is not None and gold != result.level:
         row[2].stylize("red")
     table.add_row(*row)

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from cohegraph.cli.options import Device, EncoderPlace, ModelFolder, ParserPlace, Threads, VectorsPlace, set_threads
+from cohegraph.cli.options import Device, EncoderPlace, ModelName, ParserPlace, Threads, VectorsPlace, set_threads
 from cohegraph.cli.output import say
-from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.errors import CohegraphError
+from cohegraph.models import load
 from cohegraph.settings import parse_change
 
 TOKEN_VARIABLE = "COHEGRAPH_TOKEN"
@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")  # as RFC 6750 has it
 
 
 def serve(
-    model: ModelFolder = None,
+    model: ModelName = None,
     host: Annotated[
         str, typer.Option(help="Where to listen; 0.0.0.0 for every network of this machine.")
     ] = "127.0.0.1",
@@ -59,7 +59,6 @@ def serve(
         raise CohegraphError(
             f"The server needs the package '{error.name}': install it with pip install \"cohegraph[serve]\"."
         ) from None
-    from cohegraph.systems.system_model import load_model
 
     for change in limit or []:
         if "=" not in change:
@@ -70,7 +69,7 @@ def serve(
     if not host.strip():
         raise CohegraphError("There is no host to listen on: name one, such as --host 127.0.0.1.")
     sock = bound(host, port)
-    loaded = load_model(model or STARTER_MODEL, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    loaded = load(model, parser=parser, vectors=vectors, encoder=encoder, device=device)
 
     def prepare() -> None:
         set_threads(threads)

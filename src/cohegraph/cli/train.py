@@ -79,22 +79,26 @@ def train(
     however large, vectors stay on disk, and a training that was stopped goes on where it was.
     """
     from cohegraph.labels import encode_labels
+    from cohegraph.model.coherence_model import CoherenceModel
     from cohegraph.model.persistence import check_target
     from cohegraph.model.validation import check_folds, validated_fit
     from cohegraph.scale.checkpoints import only_trainer, remove_checkpoints
     from cohegraph.scale.feature_store import is_store
     from cohegraph.scale.team import run_together
     from cohegraph.scale.training import fit_in_chunks
-    from cohegraph.systems.system_model import new_model
+    from cohegraph.systems.changes import apply_changes
+    from cohegraph.systems.registry import system_named
+    from cohegraph.systems.system import TrainsInChunks
 
     wanted = dict(parse_change(change) for change in changes or [])
     order = [level.strip() for level in levels.split(",")] if levels else None
     of_store = is_store(corpus)
-    in_chunks = of_store and system == _METHOD
+    in_chunks = of_store and issubclass(system_named(system), TrainsInChunks)
     if workers > 1 and not in_chunks:
         raise CohegraphError(
-            f"Several workers train the system '{_METHOD}' alone, and on a folder of 'cohegraph featurize' alone: "
-            "leave out --workers, or make features first."
+            f"Several workers cannot train the system '{system}' on {corpus}: leave out --workers, or train "
+            f"'{_METHOD}' on a folder of 'cohegraph featurize'.",
+            code="workers-without-chunks",
         )
     if of_store:
         _check_of_store(corpus, keep_texts, bool(group_column or id_column), (text_column, label_column))
@@ -104,7 +108,8 @@ def train(
         settings = preset(preset_name or "default", stack)
         graded = _of_table(corpus, text_column, label_column, group_column, id_column, skip_unlabelled)
     target = check_target(out)
-    model = new_model(system, settings, wanted, levels=order, device=device)
+    settings, hyper_parameters = apply_changes(system, settings, wanted)
+    model = CoherenceModel(system, settings, order, device, hyper_parameters or None)
     encoded = encode_labels(graded.labels, order)
     if folds:
         check_folds(encoded.values, graded.groups, folds)

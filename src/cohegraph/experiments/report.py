@@ -176,11 +176,10 @@ def _examples(outcome: Outcome, device: str) -> Iterator[NamedFigure]:
     if not any(chosen.values()):
         return
     featurizer = Featurizer(outcome.experiment.settings_of(corpus.section_names[0]), device=device)
-    window = featurizer.settings.subgraphs.window
     file_names = unique_file_names(corpus.levels)
     for level, documents in chosen.items():
         for number, (row, probability) in enumerate(documents, start=1):
-            (linked,) = featurizer.link([corpus.texts[row]], reach=window)
+            (linked,) = featurizer.link([corpus.texts[row]])
             title = f"{corpus.ids[row]}: {level} (predicted with probability {probability:.2f})"
             yield NamedFigure(
                 f"example-{file_names[level]}-{number}",

@@ -21,8 +21,8 @@ from pydantic import BaseModel
 
 from cohegraph.experiments.folds import Fold
 from cohegraph.features import Features
-from cohegraph.model.training import quality
-from cohegraph.systems.system import Fitted, Graded, Probabilities, System
+from cohegraph.learning.objectives import Levels, Targets
+from cohegraph.systems.system import Fitted, Graded, Lesson, Predict, Predictions, System
 
 # So many decimals of a probability are kept: enough for every measure, and files stay small.
 _DECIMALS = 6
@@ -113,22 +113,23 @@ class Cost:
 
 def run_unit(unit: Unit, features: Features, classes: npt.NDArray[np.int64], levels: int) -> tuple[Result, Cost]:
     """Search on dev, train, and look at test once."""
-    training, dev = (Graded(features[rows], classes[rows]) for rows in (unit.fold.training, unit.fold.dev))
+    objective = Levels(levels)
+    training, dev = (Graded(features[rows], Targets(classes[rows])) for rows in (unit.fold.training, unit.fold.dev))
     test = features[unit.fold.test]
     gold = classes[unit.fold.test]
     on_test: list[float] = []
 
-    def watch(_: int, probabilities: Any) -> None:
-        on_test.append(float((probabilities(test).argmax(axis=1) == gold).mean()))
+    def watch(_: int, predict: Predict) -> None:
+        on_test.append(float((predict(test).argmax(axis=1) == gold).mean()))
 
     before = _resident()
     start = time.perf_counter()
     best: tuple[tuple[float, float], dict[str, Any], System, Fitted, tuple[float, float]] | None = None
     for changes in candidates(unit.search):
         system = unit.system.changed(changes)
-        fitted = system.fit(training, dev, levels, seed=unit.seed, on_epoch=watch if unit.best_on_test else None)
-        found = fitted.probabilities(dev.features)
-        accuracy, loss = quality(np.log(np.maximum(found, _TINY)), dev.classes)
+        fitted = system.fit(Lesson(training, objective, dev, unit.seed, watch if unit.best_on_test else None))
+        found = fitted.predict(dev.features)
+        accuracy, loss = objective.quality(np.log(np.maximum(found, _TINY)), dev.targets)
         figure = (accuracy, -loss) if unit.choose_by == "accuracy" else (-loss, accuracy)
         if best is None or figure > best[0]:
             best = (figure, changes, system, fitted, (accuracy, loss))
@@ -137,9 +138,9 @@ def run_unit(unit: Unit, features: Features, classes: npt.NDArray[np.int64], lev
     _, changes, system, fitted, (accuracy, loss) = best
     chosen = {**changes, **fitted.chosen}
     if unit.refit:
-        fitted = system.changed(fitted.chosen).fit(training + dev, None, levels, seed=unit.seed)
+        fitted = system.changed(fitted.chosen).fit(Lesson(training + dev, objective, seed=unit.seed))
     trained = time.perf_counter()
-    probabilities = fitted.probabilities(test)
+    probabilities = fitted.predict(test)
     scored = time.perf_counter()
     if on_test:
         on_test.append(float((probabilities.argmax(axis=1) == gold).mean()))
@@ -165,7 +166,7 @@ def candidates(search: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]
         yield dict(zip(search, values, strict=True))
 
 
-def _rounded(probabilities: Probabilities) -> list[list[float]]:
+def _rounded(probabilities: Predictions) -> list[list[float]]:
     rows: list[list[float]] = np.round(probabilities, _DECIMALS).tolist()
     return rows
 

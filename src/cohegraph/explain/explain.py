@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from cohegraph.assessment import Assessment
 from cohegraph.errors import CohegraphError
 from cohegraph.explain.changed_texts import moved, without
 from cohegraph.explain.explanation import (
@@ -27,16 +28,14 @@ from cohegraph.explain.explanation import (
     Verdict,
     WhatIf,
 )
+from cohegraph.explain.neighbours import Neighbours
 from cohegraph.features import Features, Featurizer, LinkedDocument
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.sentence_graph import build_sentence_graph, similarities
-from cohegraph.model.assessment import Assessment
-from cohegraph.model.checks import checked_texts
-from cohegraph.model.coherence_model import CoherenceModel
-from cohegraph.model.estimator import CoherenceEstimator
+from cohegraph.settings import Settings
+from cohegraph.systems.system import ExplainsByShares, Fitted, PatternShares
 from cohegraph.text.document import Document
 
-Model = CoherenceEstimator[Any]
 Rescore = Callable[[Sequence[str]], Sequence[Assessment]]
 NEIGHBOURS = 5
 # Sentences whose change is tried unless more is asked for: a person will hardly mend more at once.
@@ -45,6 +44,28 @@ MOST_SENTENCES = 12
 MOST_PLACES = 24
 # Small enough for every two nouns that have anything to do with each other.
 _ANY_SIMILARITY = 1e-6
+
+
+class Model(Protocol):
+    """A trained model, as far as an explanation looks at it."""
+
+    name_: str
+    note_: str
+    levels_: list[Any]
+    ordered_: bool
+    settings_: Settings
+    fitted_: Fitted
+    neighbours_: Neighbours | None
+
+    @property
+    def featurizer(self) -> Featurizer:
+        """What turns texts into features."""
+
+    def assess(self, texts: Sequence[str]) -> list[Assessment]:
+        """Verdicts on texts."""
+
+    def assessed(self, texts: Sequence[LinkedDocument]) -> tuple[Features, list[Assessment]]:
+        """Verdicts on linked documents, and the features they came from."""
 
 
 def explain(
@@ -58,13 +79,14 @@ def explain(
     """Why the model gives a text its level.
 
     Args:
-        model: Any trained model; the shares of patterns are known of a `CoherenceModel` alone.
+        model: Any trained model; shares of patterns are known where its system explains by shares.
         text: The text.
         what_if: The numbers of the sentences whose removal and move are tried, or how many of them, from the loosest.
         neighbours: How many training documents are shown.
         rescore: What scores changed texts; by default the model itself.
     """
-    checked_texts([text])
+    if not isinstance(text, str):
+        raise CohegraphError(f"What is explained must be a text and is of type {type(text).__name__}.")
     seen = look_at(model, parsed(model, text), neighbours=neighbours)
     wanted = seen.chosen(what_if)
     changes = [change for sentence in wanted for change in seen.changes(sentence)]
@@ -88,7 +110,6 @@ class Seen:
     explanation: Explanation
     document: Document
     linked: LinkedDocument
-    ordered: bool
 
     def chosen(self, what_if: Collection[int] | int) -> list[int]:
         """The sentences to try changes with, counted from 0."""
@@ -132,16 +153,15 @@ class Seen:
         removed = tried.pop(None, None)
         best = max(tried.items(), key=lambda item: self._goodness(item[1]), default=None)
         return WhatIf(
-            removed=None if removed is None else verdict_of(removed, self.ordered),
+            removed=None if removed is None else verdict_of(removed),
             moved=None
             if best is None or best[0] is None
-            else Move(to=best[0] + 1, places=len(tried), verdict=verdict_of(best[1], self.ordered)),
+            else Move(to=best[0] + 1, places=len(tried), verdict=verdict_of(best[1])),
         )
 
     def _goodness(self, found: Assessment) -> float:
         """What the best place is best in: the score or, where levels have no order, the level the text has now."""
-        score = verdict_of(found, self.ordered).score
-        return found.probabilities.get(self.explanation.verdict.level, 0.0) if score is None else score
+        return found.probabilities.get(self.explanation.verdict.level, 0.0) if found.score is None else found.score
 
     def _connections(self, sentence: int) -> npt.NDArray[np.float64]:
         """How firmly a sentence would be connected to its neighbours in every place, the nearest counting most."""
@@ -159,24 +179,19 @@ class Seen:
 
 def parsed(model: Model, text: str) -> Document:
     """A text as the model's parser reads it."""
-    return next(iter(_featurizer(model).parser.parse([text])))
-
-
-def _featurizer(model: Model) -> Featurizer:
-    return Featurizer(model.settings_, device=model.device)
+    return next(iter(model.featurizer.parser.parse([text])))
 
 
 def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -> Seen:
     """All of an explanation but what would change: it costs what one verdict costs."""
-    featurizer = _featurizer(model)
-    features, (assessment,) = model.assessed([document])
+    linked = model.featurizer.link_document(document)
+    features, (assessment,) = model.assessed([linked])
     window = model.settings_.subgraphs.window
-    linked = featurizer.link_document(document, reach=window)
     views = _sentences(linked, window)
     explanation = Explanation(
         model=model.name_,
         note=model.note_,
-        verdict=verdict_of(assessment, model.ordered_),
+        verdict=verdict_of(assessment),
         sureness=assessment.sureness,
         levels=list(model.levels_),
         notices=list(assessment.notices),
@@ -187,29 +202,23 @@ def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -
         sentences=views,
         links=_links(linked),
         loosest=[view.number for view in sorted(views, key=lambda view: (view.left_out, view.links, view.connection))],
-        shares=_shares(model, features) if isinstance(model, CoherenceModel) else None,
+        shares=_shares(model, model.fitted_.shares(features), features)
+        if isinstance(model.fitted_, ExplainsByShares)
+        else None,
         neighbours=_neighbours(model, features, neighbours),
     )
-    return Seen(explanation, document, linked, model.ordered_)
+    return Seen(explanation, document, linked)
 
 
-def verdict_of(found: Assessment, ordered: bool) -> Verdict:
+def verdict_of(found: Assessment) -> Verdict:
     """A verdict as an explanation holds it."""
-    probabilities = list(found.probabilities.values())
-    score = None
-    if ordered and found.level is not None:
-        score = 100 * sum(number * one for number, one in enumerate(probabilities)) / (len(probabilities) - 1)
-    return Verdict(
-        level=found.level,
-        probabilities={str(level): one for level, one in found.probabilities.items()},
-        score=score,
-    )
+    probabilities = {str(level): one for level, one in found.probabilities.items()}
+    return Verdict(level=found.level, probabilities=probabilities, score=found.score)
 
 
-def _shares(model: CoherenceModel, features: Features) -> Shares:
+def _shares(model: Model, found: PatternShares, features: Features) -> Shares:
     settings = model.settings_.subgraphs
     patterns = catalogue(settings.k, settings.patterns).patterns
-    found = model.shares(features)
     shares = []
     counts = dict(zip(features.counts.indices.tolist(), features.counts.data.tolist(), strict=True))
     for number, weight, logits in zip(found.patterns.tolist(), found.weights.tolist(), found.of_patterns, strict=True):
@@ -233,14 +242,15 @@ def _shares(model: CoherenceModel, features: Features) -> Shares:
 
 
 def _by_level(model: Model, values: npt.NDArray[np.floating]) -> dict[str, float]:
-    by_class = dict(zip(model.classes_.tolist(), values.tolist(), strict=True))
-    return {str(level): by_class[level] for level in model.levels_}
+    """Figures of outputs by level; a model that learnt ratings has a single output, the score."""
+    names = model.levels_ if len(values) > 1 else ["score"]
+    return {str(name): value for name, value in zip(names, values.tolist(), strict=True)}
 
 
 def _neighbours(model: Model, features: Features, most: int) -> list[NeighbourView] | None:
     if model.neighbours_ is None:
         return None
-    found = model.neighbours_.nearest(features.counts, model.classes_.tolist(), most)
+    found = model.neighbours_.nearest(features.counts, model.levels_, most)
     return [NeighbourView(id=one.id, level=one.level, similarity=one.similarity, text=one.text) for one in found]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cohegraph.model.assessment import Sureness
+from cohegraph.assessment import Sureness
 
 Level = str | int | float | bool
 

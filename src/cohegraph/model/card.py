@@ -1,11 +1,12 @@
-"""The card that is saved with every model: what it is, what it learnt from, and what it is not."""
+"""The card that is saved with every model: what it is, what it learnt from, and what it cannot do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from textwrap import TextWrapper
 from typing import Any
+
+from cohegraph.systems.system import System
 
 _CARD = """# {name}
 
@@ -13,8 +14,6 @@ _CARD = """# {name}
 {note}
 ## Levels{order}
 
-| level | training documents |
-|---|---|
 {levels}
 
 ## Training
@@ -36,111 +35,94 @@ _CARD = """# {name}
 ## Use
 
 ```python
-from cohegraph import {imported}
+import cohegraph
 
-model = {load}("THIS FOLDER")
+model = cohegraph.load("THIS FOLDER")
 print(model.assess([text])[0])
 ```
 
 ## Limits
 
-- The levels are those of the training documents: a text of another kind, language or length may be judged wrongly.
+- It knows the kind of texts that it was trained on: a text of another kind, language or length may be judged wrongly.
 {limits}
 {calibration}
 {kept}
 """
-_WHAT = "A model that tells how coherent an English document is, made with cohegraph {cohegraph}. {method}"
-_CORPUS_GRAPH = (
-    "It compares how the sentences of a document connect with how the sentences of {documents} graded documents "
-    "connect (Liu, Fu and Strube, ACL 2023), and reads the document's wording through a pretrained encoder."
-)
-_NO_EDGES = (
-    "It is the network of Liu, Fu and Strube (ACL 2023) without the edges of its corpus graph, trained on {documents} "
-    "graded documents: it reads the document's wording through a pretrained encoder, and not how its sentences connect."
-)
-NOUNS_ALONE = (
-    "It sees connections between nouns: a text that is held together by pronouns, or whose sentences are in a wrong "
-    "order though their nouns recur, may be judged wrongly."
+_METHOD = (
+    "A model that measures how coherent an English document is, made with cohegraph {cohegraph}. Its system is {title} "
+    "(`{name}`){source}; it has learnt {parameters:,} numbers from {documents} graded documents."
 )
 _PARAGRAPH = TextWrapper(120, break_long_words=False, break_on_hyphens=False)
 _POINT = TextWrapper(120, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-@dataclass(frozen=True)
-class CardText:
-    """What a card says of the way in which its model predicts.
-
-    Args:
-        method: What it does, in sentences.
-        training: How it was trained, in a sentence.
-        settings: The settings that concern it.
-        limits: What it is blind to, a sentence each.
-        load: What loads it.
-        giver: What gives the probabilities.
-        hyper_parameters: Those that are not settings of all models.
-    """
-
-    method: str
-    training: str
-    settings: Mapping[str, Any]
-    limits: tuple[str, ...]
-    load: str
-    giver: str
-    hyper_parameters: Mapping[str, Any] = field(default_factory=dict)
-
-
 KEPT_NOTHING = "This folder holds weights and sums over documents; it holds no training text."
 
 
-def model_card(about: dict[str, Any], text: CardText, *, kept: str = KEPT_NOTHING) -> str:
+def model_card(about: dict[str, Any], system: System, *, kept: str = KEPT_NOTHING) -> str:
     """The Markdown card of a model with this description; ``kept`` says what it holds of its training documents."""
-    training = about["training"]
+    method = _METHOD.format(
+        cohegraph=about["cohegraph"],
+        title=system.title,
+        name=system.name,
+        source=f", after {system.citation}" if system.citation else "",
+        parameters=about["parameters"],
+        documents=about["documents"],
+    )
+    settings = {f"{group}.{name}": value for group, items in about["settings"].items() for name, value in items.items()}
+    own = {name: value for name, value in system.hyper_parameters.items() if name not in settings}
     return _CARD.format(
         name=about["name"],
-        method=_PARAGRAPH.fill(_WHAT.format(cohegraph=about["cohegraph"], method=text.method)),
+        method=_PARAGRAPH.fill(method),
         note=f"\n{about['note']}\n" if about["note"] else "",
         order=", from the lowest to the highest" if about["ordered"] else " (in no known order)",
-        levels=_rows((level, training["documents"][str(level)]) for level in about["levels"]),
-        training=text.training,
-        validation=_validation(training.get("validation")),
-        hyper_parameters=_hyper_parameters(text.hyper_parameters),
+        levels=_levels(about),
+        training=_training(about),
+        validation=_validation(about["training"].get("validation")),
+        hyper_parameters=_hyper_parameters(own),
         parts=_rows(about["parts"].items()),
-        settings=_rows(text.settings.items()),
-        imported=text.load.split(".")[0],
-        load=text.load,
-        limits="\n".join(_POINT.fill(limit) for limit in text.limits),
-        calibration=_POINT.fill(_calibration(about["calibration"], text.giver)),
+        settings=_rows(settings.items()),
+        limits="\n".join(_POINT.fill(limit) for limit in system.limits),
+        calibration=_POINT.fill(_calibration(about["calibration"], about["settings"]["objective"]["kind"])),
         kept=_POINT.fill(kept),
     )
 
 
-def corpus_graph_text(about: dict[str, Any]) -> CardText:
-    """What the card of a `CoherenceModel` says."""
-    training = about["training"]
-    epochs = f"{training['epochs']} epochs over all documents at once, weights of epoch {training['chosen_epoch']}"
-    if training["dev_documents"]:
-        epochs += f", chosen on {on_dev(training)}"
-    without_edges = about["settings"]["corpus_graph"]["weighting"] == "none"
-    return CardText(
-        method=(_NO_EDGES if without_edges else _CORPUS_GRAPH).format(documents=about["documents"]),
-        training=f"{epochs}.",
-        settings={
-            f"{group}.{name}": value for group, items in about["settings"].items() for name, value in items.items()
-        },
-        limits=() if without_edges else (NOUNS_ALONE,),
-        load="CoherenceModel.load",
-        giver="network",
+def _levels(about: dict[str, Any]) -> str:
+    objective, documents = about["settings"]["objective"], about["training"]["documents"]
+    if objective["kind"] in ("levels", "ordinal"):
+        rows = ((level, documents[str(level)]) for level in about["levels"])
+        return f"| level | training documents |\n|---|---|\n{_rows(rows)}"
+    bounds = [0.0, *objective["thresholds"], 1.0]
+    rows = (
+        (level, f"{100 * low:.0f} to {100 * high:.0f}")
+        for level, low, high in zip(about["levels"], bounds, bounds[1:], strict=False)
     )
+    return f"| level | score |\n|---|---|\n{_rows(rows)}"
 
 
-def on_dev(training: dict[str, Any]) -> str:
-    """How many dev documents there were, and how many of them were predicted right."""
-    return f"{training['dev_documents']} dev documents (accuracy {100 * (training['dev_accuracy'] or 0):.1f} %)"
+def _training(about: dict[str, Any]) -> str:
+    training, seed = about["training"], about["settings"]["training"]["seed"]
+    chosen = ", ".join(f"{name}={value}" for name, value in training["chosen"].items())
+    objective = about["settings"]["objective"]["kind"]
+    what = {"levels": "levels", "ordinal": "levels in their order", "rating": "ratings", "ranking": "to rank"}
+    sentence = f"It learnt {what[objective]} from {about['documents']} documents with seed {seed}"
+    if training["dev_documents"]:
+        how = f"{chosen} was chosen on" if chosen else "held out:"
+        sentence += f"; {how} {training['dev_documents']} dev documents ({100 * training['dev_accuracy']:.1f} % right)"
+    elif chosen:
+        sentence += f", {chosen}"
+    return f"{sentence}."
 
 
-def _calibration(found: dict[str, Any], giver: str) -> str:
+def _calibration(found: dict[str, Any], kind: str) -> str:
+    if kind == "ranking":
+        return "The score is the share of training documents that it ranks lower, in per cent."
     if not found["documents"]:
-        return f"Probabilities are the {giver}'s own, not calibrated."
+        return "Nothing was held out to calibrate it: take its probabilities, or its ratings, as they are."
+    if kind == "rating":
+        return (
+            f"On {found['documents']} held-out documents its ratings were off by {100 * found['spread']:.1f} points of "
+            "100 (root mean square)."
+        )
     return (
         f"Probabilities are calibrated with a temperature of {found['temperature']:.2f}, fitted on "
         f"{found['documents']} held-out documents, whose log loss it changed from {found['log_loss_before']:.3f} to "
@@ -166,8 +148,14 @@ def _validation(figures: dict[str, Any] | None) -> str:
     if figures is None:
         return ""
     grouped = ", groups kept together" if figures["grouped"] else ""
-    accuracy, std, majority = (f"{100 * figures[name]:.1f}" for name in ("accuracy", "std", "majority"))
-    return (
-        f"\nCross-validation over {figures['folds']} folds{grouped}: accuracy {accuracy} % (standard deviation {std} "
-        f"points); always the most frequent level: {majority} %.\n"
-    )
+    return f"\nCross-validation over {figures['folds']} folds{grouped}: {validation_in_words(figures)}\n"
+
+
+def validation_in_words(figures: dict[str, Any]) -> str:
+    """What cross-validation found, in a sentence."""
+    if "accuracy" in figures:
+        accuracy, std, majority = (f"{100 * figures[name]:.1f}" for name in ("accuracy", "std", "majority"))
+        return f"accuracy {accuracy} % (± {std}); always predicting the most frequent level gives {majority} %."
+    pairs, std = (f"{100 * figures[name]:.1f}" for name in ("ordered_pairs", "std"))
+    error = f", mean error {100 * figures['error']:.1f} points of 100" if "error" in figures else ""
+    return f"{pairs} % of pairs in the right order (± {std}; chance is 50 %){error}."

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cohegraph.errors import CohegraphError
-from cohegraph.features import Features, Material
+from cohegraph.features import SEQUENCES, Features, LinkedDocument, Material
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.settings import Settings
 from cohegraph.text.document import Document
+
+Text = str | Document | LinkedDocument
+Texts = Sequence[str] | Sequence[Document] | Sequence[LinkedDocument] | Features
 
 
 def check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> None:
@@ -41,12 +48,63 @@ def check_material(features: Features, needs: Iterable[Material]) -> None:
             )
 
 
-def checked_texts(texts: Sequence[str] | Sequence[Document]) -> Sequence[str | Document]:
-    """The texts as a list, each of them a string or a parsed document."""
+def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:
+    """The texts as a list, each of them a string, or a document that is parsed or linked."""
     if isinstance(texts, str):
         raise CohegraphError("Give a list of texts, even for a single one: [text].")
-    checked: list[str | Document] = [*texts]
+    checked = [*texts]
     for number, text in enumerate(checked, start=1):
-        if not isinstance(text, str | Document):
+        if not isinstance(text, Text):
             raise CohegraphError(f"Document {number} is not a text but of type {type(text).__name__}.")
     return checked
+
+
+def check_places(parts: Mapping[str, str], settings: Settings) -> None:
+    """Raise where a part that was a file or folder is not here: its bare name could be taken for one on the hub."""
+    for part, mark, place in (
+        ("vectors", "glove:", settings.vectors.source),
+        ("encoder", "folder:", settings.encoder.source),
+    ):
+        if parts.get(part, "").startswith(mark) and not Path(place).exists():
+            raise CohegraphError(
+                f"The model's {part} were trained from '{place}', which is not here: say where it is with "
+                f"--{part} PLACE, or load(…, {part}=PLACE).",
+                code="part-elsewhere",
+            )
+
+
+def check_parts(trained_with: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """Raise where the pretrained parts are not those of the training; another parser is only warned about."""
+    for part, identity in trained_with.items():
+        present = found.get(part, identity)
+        if present == identity:
+            continue
+        message = f"The model was trained with the {part} {identity}, and this is {present}"
+        if part != "parser":
+            raise CohegraphError(
+                f"{message}: name the right one when loading the model, or train again.", code="other-part"
+            )
+        warnings.warn(f"{message}: results may differ a little.", stacklevel=4)
+
+
+def check_widths(features: Features, dimensions: int, widths: Mapping[str, int]) -> None:
+    """Raise where vectors of documents or of tokens are longer or shorter than those of the training."""
+    found = features.vectors.shape[1]
+    if found != dimensions:
+        raise CohegraphError(
+            f"The model takes vectors of {dimensions} dimensions, and the encoder gives {found}: use the encoder that "
+            "it was trained with.",
+            code="other-dimensions",
+        )
+    for name, width in widths_of(features, widths).items() if len(features) else ():
+        if width != widths[name]:
+            raise CohegraphError(
+                f"The model reads token vectors of {widths[name]} dimensions, and these have {width}: use the parts "
+                "that it was trained with.",
+                code="other-dimensions",
+            )
+
+
+def widths_of(features: Features, needs: Collection[str]) -> dict[str, int]:
+    """How long the token vectors are that a system reads."""
+    return {name: np.asarray(features.sequences(name)[0].vectors).shape[1] for name in SEQUENCES if name in needs}

@@ -1,195 +1,607 @@
-"""The model that people use: train it on graded texts, save it, and score texts it has never seen."""
+"""The model that people use: train it on graded texts, save it, and assess texts that it has never seen."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
-from scipy import sparse
-from scipy.special import softmax
 
-from cohegraph.errors import DamagedFileError
-from cohegraph.features import SURFACE_FIGURES, Features
-from cohegraph.graph.catalogue import catalogue
-from cohegraph.graph.corpus_graph import document_weights, pattern_factors
-from cohegraph.model.assessment import notices
-from cohegraph.model.card import CardText, corpus_graph_text
-from cohegraph.model.estimator import CoherenceEstimator, Learnt, Lesson, Watch
-from cohegraph.model.gcn import TrainedGCN
-from cohegraph.model.inputs import DocumentInputs
-from cohegraph.model.persistence import Description, wrong_arrays
-from cohegraph.model.saved_model import Arrays
-from cohegraph.model.training import Labelled
-from cohegraph.settings import CorpusGraphSettings
+from cohegraph.assessment import Assessment, notices_of
+from cohegraph.errors import CohegraphError
+from cohegraph.explain.explain import MOST_SENTENCES, explain
+from cohegraph.explain.explanation import Explanation
+from cohegraph.explain.neighbours import Neighbours
+from cohegraph.features import SEQUENCES, TALLIES, Features, Featurizer, Material
+from cohegraph.labels import as_labels, as_ratings
+from cohegraph.learning.calibration import Calibration
+from cohegraph.learning.objectives import Objective, Targets, ordered_pairs
+from cohegraph.mapped_vectors import MappedVectors
+from cohegraph.model.answers import Answers, Labels, level_numbers, numbers_of
+from cohegraph.model.checks import (
+    Texts,
+    check_material,
+    check_parts,
+    check_patterns,
+    check_places,
+    check_same_settings,
+    check_widths,
+    checked_texts,
+    widths_of,
+)
+from cohegraph.model.conventions import Estimator, single_params, taken_params
+from cohegraph.model.familiarity import Familiarity
+from cohegraph.model.rank_scale import RankScale
+from cohegraph.model.saving import Saved, read, write
+from cohegraph.model.validation import Validation
+from cohegraph.presets import PRESETS, preset
+from cohegraph.settings import Settings
+from cohegraph.systems.gcn.training import Trainer
+from cohegraph.systems.registry import system_named
+from cohegraph.systems.system import CountsUnseen, Fitted, Graded, Lesson, Predict, System, TrainsInChunks
+from cohegraph.text.document import well_formed
 
-_ARRAYS = ("w0", "w1", "pattern_sums", "pattern_degrees", "pattern_frequency")
-
-
-@dataclass(frozen=True)
-class PatternShares:
-    """A document's logits as a sum.
-
-    Shapes, with P patterns in the document: ``patterns`` and ``weights`` (P,), ``of_patterns`` (P, classes) and
-    ``of_text`` (classes,).
-    """
-
-    patterns: npt.NDArray[np.integer]
-    weights: npt.NDArray[np.float64]
-    of_patterns: npt.NDArray[np.floating]
-    of_text: npt.NDArray[np.floating]
-
-
-class GraphDescription(Description):
-    """The description of a model on the corpus graph."""
-
-    surface: tuple[list[float], list[float]] | None = Field(None, strict=False)
+# Documents whose vectors are read from disk together.
+_READ_AT_ONCE = 4_096
 
 
-class CoherenceModel(CoherenceEstimator[GraphDescription]):
-    """Predicts the level of a document from how its sentences connect and from its wording.
+class CoherenceModel(Estimator):
+    """Measures how coherent documents are, with any system.
 
     It follows scikit-learn's conventions: `clone`, `get_params`, `set_params(settings__subgraphs__k=5)` and
     `cross_val_score(model, texts, labels)` work. Wherever texts are taken, the `Features` of texts are taken too, so
     that they are computed once: `features = model.featurize(texts)`.
 
     Args:
+        system: The name of a system (`cohegraph systems` lists them), or a system. The default is the paper's method.
         settings: Settings, nested dictionaries of settings, the name of a preset, or nothing for the default. A change
             takes effect when the model is trained again.
         levels: The labels from the lowest to the highest level. Without it numbers are in their order, as are the words
-            low, medium and high; other labels are in alphabetical order.
+            low, medium and high; other labels are in alphabetical order. Where ratings are learnt, the names of the
+            levels between the thresholds.
         device: Where the encoder runs: `auto`, `cpu`, `cuda` or `mps`.
+        hyper_parameters: Hyper-parameters of the system to change, such as `{"strength": 0.1}`. They, and those of a
+            system that is given itself, take precedence over settings of the same name.
 
     Attributes:
-        classes_: The labels in the order of the columns of `predict_proba`, sorted as scikit-learn sorts them.
-        levels_: The labels from the lowest to the highest level.
+        classes_: The labels in the order of the columns of `predict_proba`, sorted as scikit-learn sorts them; empty
+            where ratings are learnt.
+        levels_: The levels from the lowest to the highest.
+        system_: The system that was trained.
+        fitted_: What it has learnt.
     """
 
-    _description = GraphDescription
+    system_: System
+    fitted_: Fitted
+    objective_: Objective
+    settings_: Settings
+    classes_: npt.NDArray[Any]
+    levels_: list[Any]
+    ordered_: bool
+    documents_: int
+    dimensions_: int
+    widths_: dict[str, int]
+    parts_: dict[str, str]
+    training_: dict[str, Any]
+    name_: str
+    note_: str
+    sha256_: str
+    calibration_: Calibration
+    scale_: RankScale | None
+    familiarity_: Familiarity | None
+    neighbours_: Neighbours | None
 
-    def _learn(self, lesson: Lesson, watch: Watch | None) -> Learnt:
-        rows, settings = lesson.features, lesson.settings
-        options = settings.corpus_graph
-        inputs = DocumentInputs.of(rows, settings.nodes.surface)
-        graph = lesson.trainer.graph(rows.counts, options.model_dump())
-        dev = None
-        if lesson.dev is not None:
-            documents, codes = lesson.dev
-            weights = _document_weights(documents.counts, graph.frequency, len(rows), options)
-            dev = Labelled(weights, inputs(documents), codes)
-        attributes: dict[str, Any] = {"inputs_": inputs, "pattern_frequency_": graph.frequency}
-
-        def watched(number: int, network: TrainedGCN) -> None:
-            if watch is not None:
-                watch(number, {**attributes, "gcn_": network})
-
-        result = lesson.trainer.train(
-            graph,
-            inputs.mapped(rows),
-            lesson.codes,
-            len(lesson.labels.classes),
-            settings.training,
-            dev=dev,
-            on_epoch=None if watch is None else watched,
-        )
-        chosen = result.epochs[result.chosen_epoch - 1]
-        figures = {
-            "epochs": len(result.epochs),
-            "chosen_epoch": result.chosen_epoch,
-            "loss": chosen.loss,
-            "dev_accuracy": chosen.dev_accuracy,
-        }
-        return Learnt({**attributes, "gcn_": result.network}, figures)
-
-    def shares(self, features: Features) -> PatternShares:
-        """What the patterns and the text of one document add to its logits; features must match the model."""
-        weights = self._weights(features.counts)
-        dtype = self.gcn_.w0.dtype
-        data, vector = weights.data.astype(dtype), self.inputs_(features)[0].astype(dtype, copy=False)
-        of_patterns, of_text = self.gcn_.shares_of_one(weights.indices, data, vector)
-        return PatternShares(weights.indices, weights.data, of_patterns, of_text)
-
-    def _probabilities(self, features: Features) -> npt.NDArray[np.float64]:
-        logits = self.gcn_.logits(self._weights(features.counts), self.inputs_(features))
-        return np.asarray(softmax(logits.astype(np.float64), axis=1))
+    def __init__(
+        self,
+        system: str | System = "gcn",
+        settings: Settings | dict[str, Any] | str | None = None,
+        levels: Sequence[Any] | None = None,
+        device: str = "auto",
+        hyper_parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.system = system
+        self.settings = settings
+        self.levels = levels
+        self.device = device
+        self.hyper_parameters = hyper_parameters
 
     @property
-    def _dimensions(self) -> int:
-        return int(self.gcn_.w0.shape[0]) - (len(SURFACE_FIGURES) if self.inputs_.weight else 0)
+    def given_settings(self) -> Settings:
+        """The settings as a value, with a preset's name looked up."""
+        if isinstance(self.settings, dict):
+            return Settings.from_dict(self.settings)
+        return self.settings if isinstance(self.settings, Settings) else preset(self.settings or "default")
 
-    def _counts(self, features: Features) -> list[dict[str, int]]:
-        unseen = self._unseen_subgraphs(features.counts).tolist()
-        rows = zip(super()._counts(features), unseen, strict=True)
-        return [{**counts, "unseen_subgraphs": number} for counts, number in rows]
+    @property
+    def resolved_system(self) -> System:
+        """The system as a value, with its hyper-parameters."""
+        system = self.system
+        if not isinstance(system, System):
+            if system in PRESETS:
+                raise CohegraphError(
+                    f"'{system}' is a preset and not a system: write CoherenceModel(settings='{system}').",
+                    code="no-system",
+                )
+            system = system_named(system).of(self.given_settings)
+        return system.changed(self.hyper_parameters or {})
 
-    def _notices(self, counts: dict[str, int]) -> tuple[str, ...]:
-        return notices(counts, self.settings_.subgraphs.k)
+    @property
+    def resolved_settings(self) -> Settings:
+        """The settings as a value; those that are hyper-parameters of the system have the system's values."""
+        return settings_with(self.resolved_system, self.given_settings)
 
-    def _arrays(self) -> Arrays:
-        gcn = self.gcn_
-        arrays = (gcn.w0, gcn.w1, gcn.pattern_sums, gcn.pattern_degrees, self.pattern_frequency_)
-        return dict(zip(_ARRAYS, arrays, strict=True))
+    @property
+    def featurizer(self) -> Featurizer:
+        """What turns texts into features: of a trained model, with the settings that it was trained with."""
+        settings = self.settings_ if self.__sklearn_is_fitted__() else self.resolved_settings
+        return Featurizer(settings, device=self.device)
 
-    def _about(self) -> dict[str, Any]:
-        return {"surface": [self.inputs_.mean, self.inputs_.scale] if self.inputs_.weight else None}
+    @property
+    def needs(self) -> frozenset[Material]:
+        """What features must hold besides counts, vector and tallies."""
+        return self.resolved_system.needs
 
-    def _card(self, about: dict[str, Any]) -> CardText:
-        return corpus_graph_text(about)
+    @property
+    def is_regressor(self) -> bool:
+        """Whether it learns ratings rather than levels."""
+        return not self.given_settings.objective.is_of_levels
+
+    @property
+    def levels_with_probabilities(self) -> list[Any]:
+        """The levels that assessments give a probability of: all, or none where ratings were not calibrated."""
+        known = self.settings_.objective.is_of_levels or self.calibration_.spread is not None
+        return self.levels_ if known else []
+
+    def featurize(self, texts: Texts, *, show_progress: bool = False) -> Features:
+        """The features of texts; features are returned as they are if they were made with the same settings."""
+        settings = self.resolved_settings
+        if not isinstance(texts, Features):
+            featurizer = Featurizer(settings, device=self.device)
+            return featurizer.featurize(checked_texts(texts), needs=self.needs, show_progress=show_progress)
+        if texts.settings is not None:
+            check_same_settings(settings.of_features(), texts.settings.of_features())
+        check_material(texts, self.needs)
+        return texts
+
+    def fit(
+        self,
+        texts: Texts,
+        labels: Labels,
+        *,
+        groups: Sequence[Any] | None = None,
+        dev: tuple[Texts, Labels] | None = None,
+        on_epoch: Callable[[int, Self], None] | None = None,
+        bare: bool = False,
+        trainer: Trainer | None = None,
+    ) -> Self:
+        """Train on graded texts.
+
+        Args:
+            texts: The documents.
+            labels: Their levels, any two or more different strings or whole numbers; or their ratings, where these are
+                learnt (`objective.kind`).
+            groups: What each document belongs to (a prompt, a source): ranking compares documents of a group only.
+            dev: Documents and labels to choose the epoch with. Without them `training.dev_share` of the documents are
+                held out for it, and where that is 0 the last epoch is taken.
+            on_epoch: Called after every epoch with its number and the model as it is then.
+            bare: Learn to predict and nothing else: predictions are not calibrated on dev documents, and how unlike its
+                training documents a text is will not be known.
+            trainer: How to train, by default in memory; see `cohegraph.scale.training.ChunkTrainer`.
+        """
+        system, settings = self.resolved_system, self.resolved_settings
+        answers = Answers.of(labels, groups, self.levels, settings.objective)
+        if len(texts) != len(answers.targets):
+            raise CohegraphError(
+                f"There are {len(texts)} documents and {len(answers.targets)} labels: give one label each.",
+                code="label-count",
+            )
+        features = self.featurize(texts)
+        training, held_out = self._split(features, answers, dev, settings)
+        for part in (training,) if held_out is None else (training, held_out):
+            check_patterns(part.features, settings)
+        attributes: dict[str, Any] = {
+            "system_": system,
+            "objective_": answers.objective,
+            "settings_": settings,
+            "classes_": answers.classes,
+            "levels_": answers.levels,
+            "ordered_": answers.ordered,
+            "documents_": len(training),
+            "dimensions_": features.vectors.shape[1],
+            "widths_": widths_of(features, system.needs),
+            "parts_": dict(features.parts),
+            "name_": system.name,
+            "note_": "",
+            "sha256_": "",
+            "calibration_": Calibration(),
+            "scale_": None,
+            "familiarity_": None,
+            "neighbours_": None,
+        }
+
+        def watched(number: int, predict: Predict) -> None:
+            view = copy(self)
+            view.__dict__.update(attributes, fitted_=_InTraining(predict))
+            if on_epoch is not None:
+                on_epoch(number, view)
+
+        lesson = Lesson(
+            _of_settings(training, settings),
+            answers.objective,
+            None if held_out is None else _of_settings(held_out, settings),
+            settings.training.seed,
+            None if on_epoch is None else watched,
+            answers.label_order,
+        )
+        learnt = _fitted(system, lesson, trainer)
+        # What predicts is what a file would give: a loaded model has the same digits.
+        arrays = {name: np.ascontiguousarray(array) for name, array in learnt.arrays().items()}
+        fitted = system.restored(arrays, answers.objective)
+        # Only now, so that a training which fails leaves an earlier one whole.
+        self.__dict__.update(attributes, fitted_=fitted)
+        self.training_ = {
+            "documents": answers.counted(training.targets),
+            "dev_documents": 0 if held_out is None else len(held_out),
+            "chosen": dict(learnt.chosen),
+            "dev_accuracy": None,
+        }
+        self._look_back(training, held_out, bare)
+        return self
+
+    def use_validation(self, validation: Validation) -> None:
+        """Take what cross-validation has found about models like this one: what to expect, and the calibration."""
+        self._check_fitted()
+        self.training_["validation"] = validation.figures
+        self.calibration_ = validation.calibration
+
+    def keep_neighbours(
+        self,
+        documents: Texts,
+        labels: Labels,
+        *,
+        ids: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
+    ) -> None:
+        """Keep training documents with the model, so that explanations can show those most similar to a new one.
+
+        Args:
+            documents: The training documents, or others with levels of the same kind; of these, pattern counts are
+                kept and nothing else.
+            labels: Their levels or ratings.
+            ids: Their names; by default their numbers, counted from 1.
+            texts: Their texts, only if these are to be kept too: whoever has the model can then read them.
+        """
+        self._check_fitted()
+        features = self._matching(documents)
+        names = tuple(map(well_formed, map(str, range(1, len(features) + 1) if ids is None else ids)))
+        kept = None if texts is None else tuple(map(well_formed, texts))
+        if self.settings_.objective.is_of_levels:
+            levels = numbers_of(labels, self.levels_, "kept")
+        else:
+            ratings = self.ratings_of(labels)
+            levels = np.searchsorted(self.settings_.objective.thresholds, ratings, side="right")
+        for what, found in (("labels", levels), ("ids", names), ("texts", names if kept is None else kept)):
+            if len(found) != len(features):
+                raise CohegraphError(
+                    f"There are {len(features)} documents to keep and {len(found)} {what}.", code="label-count"
+                )
+        self.neighbours_ = Neighbours(features.counts, levels, names, kept)
+
+    def ratings_of(self, labels: Labels) -> npt.NDArray[np.float64]:
+        """Ratings as numbers from 0 to 1."""
+        return as_ratings(labels, self.resolved_settings.objective.range)
+
+    def score(self, texts: Texts, labels: Labels, sample_weight: npt.NDArray[Any] | None = None) -> float:
+        """How good predictions are: of levels, the share that is right; of ratings, R²; of a ranking, ordered pairs."""
+        predicted = self.predict(texts)
+        if self.settings_.objective.is_of_levels:
+            return float(np.average(predicted == as_labels(labels), weights=sample_weight))
+        ratings = self.ratings_of(labels)
+        if self.objective_.kind == "ranking":
+            return ordered_pairs(predicted, Targets(ratings))
+        low, high = self.settings_.objective.range
+        error = np.average(((predicted - low) / (high - low) - ratings) ** 2, weights=sample_weight)
+        spread = np.average((ratings - np.average(ratings, weights=sample_weight)) ** 2, weights=sample_weight)
+        return float(1 - error / spread) if spread else 0.0
+
+    def predict(self, texts: Texts) -> npt.NDArray[Any]:
+        """The level of every text; its rating, where ratings are learnt; its score, where a ranking is."""
+        if self.__sklearn_is_fitted__() and self.objective_.outputs == 1:
+            shares = self._shares_of_range(self.predictions(texts))
+            low, high = self.settings_.objective.range if self.objective_.kind == "rating" else (0.0, 100.0)
+            return low + shares * (high - low)
+        return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
+
+    def predict_proba(self, texts: Texts) -> npt.NDArray[np.float64]:
+        """The probability of every level, (texts, classes), columns as in `classes_`."""
+        self._check_fitted()
+        if self.objective_.outputs == 1:
+            raise CohegraphError(
+                "This model learnt ratings and has no classes to give probabilities of: use predict or assess.",
+                code="no-classes",
+            )
+        return self.calibration_(self.predictions(texts))
+
+    def predictions(self, texts: Texts) -> npt.NDArray[np.float64]:
+        """What the system itself predicts: probabilities that are not calibrated, columns as in `classes_`.
+
+        Of a model that learnt ratings, the rating from 0 to 1; of one that learnt to rank, its rank score.
+        """
+        self._check_fitted()
+        features = self._matching(texts)
+        if not isinstance(features.vectors, MappedVectors):
+            return self._predicted(features)
+        starts = range(0, len(features), _READ_AT_ONCE)
+        return np.concatenate(
+            [self._predicted(features[start : start + _READ_AT_ONCE].in_memory()) for start in starts]
+        )
+
+    def assess(self, texts: Texts, *, show_progress: bool = False) -> list[Assessment]:
+        """Level, score, probabilities, counts and notices of every text."""
+        return self.assessed(texts, show_progress=show_progress)[1]
+
+    def assessed(self, texts: Texts, *, show_progress: bool = False) -> tuple[Features, list[Assessment]]:
+        """`assess`, and the features that it looked at."""
+        self._check_fitted()
+        features = self._matching(texts, show_progress=show_progress)
+        predicted = self._predicted(features)
+        rows = zip(
+            self._counts(features),
+            self._verdicts(predicted),
+            [None] * len(features) if self.familiarity_ is None else self.familiarity_.unlikeness(features).tolist(),
+            strict=True,
+        )
+        return features, [self._assessment(*row) for row in rows]
+
+    def explain(self, text: str, *, what_if: Collection[int] | int | None = None) -> Explanation:
+        """Why a text has its level: shares of patterns, links, loose sentences, and what changes would do.
+
+        Args:
+            text: The text.
+            what_if: The numbers of the sentences whose removal and move are tried, or how many of them, from the
+                loosest on; by default a dozen.
+        """
+        self._check_fitted()
+        return explain(self, text, what_if=MOST_SENTENCES if what_if is None else what_if)
+
+    def save(self, folder: str | Path, *, name: str | None = None, note: str = "") -> None:
+        """Write the model to a folder that appears only when it is complete.
+
+        Args:
+            folder: Where to. A model that is there is replaced.
+            name: What the model is called in its card and in results; by default the folder's name.
+            note: A paragraph for its card.
+        """
+        self._check_fitted()
+        self.name_, self.note_ = name or Path(folder).resolve().name, note
+        self.sha256_ = write(Path(folder), Saved(**{one: getattr(self, f"{one}_") for one in Saved.names()}))
 
     @classmethod
-    def _other_kind(cls, about: dict[str, Any]) -> str:
-        return f"of the system {about['system']!r} and no CoherenceModel" if "system" in about else ""
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        parser: str | None = None,
+        vectors: str | None = None,
+        encoder: str | None = None,
+        device: str = "auto",
+    ) -> Self:
+        """Read a model from a folder.
 
-    def _restore(self, arrays: Arrays, about: GraphDescription, folder: str | Path) -> None:
-        if set(arrays) != set(_ARRAYS):
-            raise wrong_arrays(folder)
-        *gcn, frequency = (arrays[name] for name in _ARRAYS)
-        self.gcn_, self.pattern_frequency_ = TrainedGCN(*gcn), frequency
-        self.inputs_ = _stored_inputs(self.settings_.nodes.surface, about.surface, folder)
-        self._check_shapes(folder)
+        Args:
+            folder: Where `save` wrote it.
+            parser: Where the parser is on this machine, where that differs from the machine of the training.
+            vectors: Likewise the word vectors.
+            encoder: Likewise the encoder.
+            device: Where the encoder runs.
+        """
+        places = {"parser.model": parser, "vectors.source": vectors, "encoder.source": encoder}
+        saved = read(Path(folder), {name: place for name, place in places.items() if place is not None})
+        own = own_parameters(saved.system, saved.settings.flat())
+        model = cls(saved.system.name, saved.settings, saved.levels, device, own or None)
+        model.__dict__.update({f"{one}_": getattr(saved, one) for one in Saved.names()})
+        return model
 
-    def _weights(self, counts: sparse.csr_array) -> sparse.csr_array:
-        return _document_weights(counts, self.pattern_frequency_, self.documents_, self.settings_.corpus_graph)
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor and, if deep, all settings and hyper-parameters one by one.
 
-    def _unseen_subgraphs(self, counts: sparse.csr_array) -> npt.NDArray[np.int64]:
-        seen = self.pattern_frequency_[: counts.shape[1]] > 0
-        return np.asarray(counts @ (~seen).astype(np.int64))
+        These are named `settings__GROUP__NAME` and `hyper_parameters__NAME`.
+        """
+        params = super().get_params()
+        if deep:
+            settings = self.resolved_settings.flat()
+            params |= single_params("settings", settings)
+            params |= single_params("hyper_parameters", own_parameters(self.resolved_system, settings))
+        return params
 
-    def _check_shapes(self, folder: str | Path) -> None:
-        settings, gcn = self.settings_, self.gcn_
-        extra = settings.corpus_graph.too_short == "pattern"
-        patterns = len(catalogue(settings.subgraphs.k, settings.subgraphs.patterns)) + extra
-        hidden = settings.training.hidden
-        expected = {
-            "w1": (hidden, len(self.classes_)),
-            "pattern_sums": (patterns, hidden),
-            "pattern_degrees": (patterns,),
-        }
-        wrong = [name for name, shape in expected.items() if getattr(gcn, name).shape != shape]
-        if gcn.w0.ndim != 2 or gcn.w0.shape[1] != hidden or self.pattern_frequency_.shape != (patterns,) or wrong:
-            raise DamagedFileError(f"The weights in {folder} do not fit its settings: the model is damaged.")
-        if self.pattern_frequency_.max(initial=0) > self.documents_:
-            raise DamagedFileError(
-                f"The model in {folder} has fewer documents than one of its patterns: it is damaged."
+    def _take_params(self, params: dict[str, Any]) -> None:
+        settings, own = (taken_params(prefix, params) for prefix in ("settings", "hyper_parameters"))
+        super()._take_params(params)
+        if settings:
+            self.settings = self.resolved_settings.replaced(settings)
+            kept = {name: value for name, value in (self.hyper_parameters or {}).items() if name not in settings}
+            self.hyper_parameters = kept or None
+        if own:
+            self.resolved_system.changed(own)
+            self.hyper_parameters = {**(self.hyper_parameters or {}), **own}
+
+    def _split(
+        self, features: Features, answers: Answers, dev: tuple[Texts, Labels] | None, settings: Settings
+    ) -> tuple[Graded, Graded | None]:
+        """Training documents, and dev documents if there are any."""
+        everything = Graded(features, answers.targets)
+        options = settings.training
+        if dev is not None:
+            held_out = self.featurize(dev[0])
+            if settings.objective.is_of_levels:
+                targets = Targets(numbers_of(dev[1], answers.levels, "dev"))
+            else:
+                targets = Targets(as_ratings(dev[1], settings.objective.range))
+            if len(held_out) != len(targets) or not len(targets):
+                raise CohegraphError(
+                    f"There are {len(held_out)} dev documents and {len(targets)} dev labels.", code="label-count"
+                )
+            return everything, Graded(held_out, targets)
+        if options.dev_share > 0:
+            rows, rest = _held_out(len(features), answers.codes, options.dev_share, options.seed)
+            return everything[rows], everything[rest]
+        if options.patience is not None:
+            raise CohegraphError(
+                "training.patience needs dev documents: set training.dev_share, such as 0.1.", code="no-dev"
             )
+        return everything, None
+
+    def _look_back(self, training: Graded, dev: Graded | None, bare: bool) -> None:
+        """Take from the documents what verdicts need: what to expect, how sure to be, and what is unlike them."""
+        if self.objective_.kind == "ranking":
+            self.scale_ = RankScale.of(self._predicted(training.features)[:, 0])
+        if not bare:
+            self.familiarity_ = Familiarity.of(training.features)
+        if dev is None:
+            return
+        found = self._predicted(dev.features)
+        if not self.settings_.objective.is_of_levels:
+            self.training_["dev_accuracy"] = ordered_pairs(found[:, 0], dev.targets)
+            if self.objective_.kind == "rating" and not bare:
+                self.calibration_ = Calibration.of_ratings(found[:, 0], dev.targets.values)
+            return
+        codes = np.argsort(level_numbers(self.classes_, self.levels_))[dev.targets.values]
+        self.training_["dev_accuracy"] = float((found.argmax(axis=1) == codes).mean())
+        if not bare:
+            self.calibration_ = Calibration.of(found, codes)
+
+    def _predicted(self, features: Features) -> npt.NDArray[np.float64]:
+        """The predictions for documents whose features match, columns as in `classes_`."""
+        by_level = self.fitted_.predict(_with_settings(features, self.settings_))
+        return by_level[:, level_numbers(self.classes_, self.levels_)] if len(self.classes_) else by_level
+
+    def _shares_of_range(self, predicted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Ratings or rank scores as shares of the range, from 0 to 1."""
+        return predicted[:, 0] if self.scale_ is None else self.scale_(predicted[:, 0])
+
+    def _verdicts(self, predicted: npt.NDArray[np.float64]) -> list[tuple[Any, float | None, dict[Any, float]]]:
+        """Level, score and probabilities of every document."""
+        if not self.settings_.objective.is_of_levels:
+            thresholds = self.settings_.objective.thresholds
+            return [
+                (
+                    self.levels_[int(np.searchsorted(thresholds, share, side="right"))],
+                    100 * share,
+                    dict(zip(self.levels_, self.calibration_.of_levels(share, thresholds), strict=False)),
+                )
+                for share in self._shares_of_range(predicted).tolist()
+            ]
+        verdicts = []
+        for row in self.calibration_(predicted):
+            by_class = dict(zip(self.classes_.tolist(), row.tolist(), strict=True))
+            probabilities = {level: by_class[level] for level in self.levels_}
+            expected = sum(number * one for number, one in enumerate(probabilities.values()))
+            score = 100 * expected / (len(probabilities) - 1) if self.ordered_ else None
+            verdicts.append((self.classes_[row.argmax()].item(), score, probabilities))
+        return verdicts
+
+    def _assessment(
+        self, counts: dict[str, int], verdict: tuple[Any, float | None, dict[Any, float]], unlikeness: float | None
+    ) -> Assessment:
+        level, score, probabilities = verdict
+        system, settings = self.system_, self.settings_
+        english = counts.pop("english")
+        notices = notices_of(
+            counts,
+            k=settings.subgraphs.k if "unseen_subgraphs" in counts else None,
+            fewest_sentences=system.fewest_sentences(settings),
+            most_sentences=system.most_sentences,
+            reads=system.reads,
+            unlikeness=unlikeness,
+            looks_english=settings.language.expected == "any" or english != 0,
+        )
+        is_empty = not counts["sentences"]
+        return Assessment(
+            None if is_empty else level, None if is_empty else score, probabilities, counts, notices, unlikeness
+        )
+
+    def _counts(self, features: Features) -> list[dict[str, int]]:
+        """What an assessment reports of every document."""
+        rows = [dict(zip(TALLIES, row, strict=True)) for row in features.tallies.tolist()]
+        if isinstance(self.fitted_, CountsUnseen) and "patterns" in self.system_.reads:
+            for counts, number in zip(rows, self.fitted_.unseen_subgraphs(features.counts).tolist(), strict=True):
+                counts["unseen_subgraphs"] = number
+        for name in SEQUENCES:
+            if name in self.system_.needs:
+                for counts, sequence in zip(rows, features.sequences(name), strict=True):
+                    counts["read_tokens"] = int(sequence.sentences.sum())
+        return rows
+
+    def _matching(self, texts: Texts, *, show_progress: bool = False) -> Features:
+        """Features of texts, made with the settings and the pretrained parts of the training."""
+        needs = self.system_.needs
+        if isinstance(texts, Features):
+            features = texts
+            if features.settings is not None:
+                wanted = self.settings_.of_features(places=False)
+                check_same_settings(wanted, features.settings.of_features(places=False))
+            check_material(features, needs)
+        else:
+            check_places(self.parts_, self.settings_)
+            checked = checked_texts(texts)
+            features = self.featurizer.featurize(checked, needs=needs, show_progress=show_progress)
+        check_patterns(features, self.settings_)
+        check_parts(self.parts_, features.parts)
+        check_widths(features, self.dimensions_, self.widths_)
+        return features
 
 
-def _document_weights(
-    counts: sparse.csr_array, frequency: npt.NDArray[np.int64], documents: int, options: CorpusGraphSettings
-) -> sparse.csr_array:
-    factors = pattern_factors(frequency, documents, options.weighting, options.unseen, options.strength)
-    return document_weights(counts, factors, options.too_short)
+@dataclass(frozen=True)
+class _InTraining:
+    """A system in training: it can predict, and nothing else."""
+
+    predict: Predict
 
 
-def _stored_inputs(
-    weight: float, surface: tuple[list[float], list[float]] | None, folder: str | Path
-) -> DocumentInputs:
-    if weight == 0:
-        return DocumentInputs()
-    shapes_fit = surface is not None and all(len(column) == len(SURFACE_FIGURES) for column in surface)
-    if surface is None or not shapes_fit or not np.isfinite(surface).all() or min(surface[1]) <= 0:
-        raise DamagedFileError(f"The surface figures of the model in {folder} are damaged.")
-    return DocumentInputs(weight, tuple(surface[0]), tuple(surface[1]))
+def _fitted(system: System, lesson: Lesson, trainer: Trainer | None) -> Fitted:
+    if trainer is None:
+        return system.fit(lesson)
+    if not isinstance(system, TrainsInChunks):
+        raise CohegraphError(
+            f"The system '{system.name}' is trained in memory alone: leave out the trainer.", code="not-in-chunks"
+        )
+    return system.fit_with(lesson, trainer)
+
+
+def own_parameters(system: System, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those hyper-parameters of a system that are not settings."""
+    return {name: value for name, value in system.hyper_parameters.items() if name not in settings}
+
+
+def settings_with(system: System, settings: Settings) -> Settings:
+    """Settings with the values of those hyper-parameters of a system that are settings."""
+    known = settings.flat()
+    return settings.replaced({name: value for name, value in system.hyper_parameters.items() if name in known})
+
+
+def _with_settings(features: Features, settings: Settings) -> Features:
+    """Features that say which settings they were made with; their patterns have been compared with these."""
+    return features if features.settings is not None else replace(features, settings=settings)
+
+
+def _of_settings(part: Graded, settings: Settings) -> Graded:
+    return Graded(_with_settings(part.features, settings), part.targets)
+
+
+def _held_out(
+    documents: int, codes: npt.NDArray[np.int64] | None, share: float, seed: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Training and dev documents, each with all classes in their shares."""
+    from sklearn.model_selection import train_test_split
+
+    try:
+        training, dev = train_test_split(np.arange(documents), test_size=share, random_state=seed, stratify=codes)
+    except ValueError as error:
+        raise CohegraphError(
+            f"training.dev_share={share} cannot be held out of {documents} documents: {error}", code="bad-dev-share"
+        ) from None
+    return np.sort(training), np.sort(dev)

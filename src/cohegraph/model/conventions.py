@@ -1,4 +1,4 @@
-"""What scikit-learn asks of a classifier, so that `clone`, `cross_val_score` and `GridSearchCV` work.
+"""What scikit-learn asks of an estimator, so that `clone`, `cross_val_score` and `GridSearchCV` work.
 
 Its base classes are not inherited: importing them takes most of a second, and whoever scores texts needs nothing else
 of scikit-learn.
@@ -12,10 +12,17 @@ from copy import copy
 from typing import Any, Self
 
 
-class Classifier:
+class Estimator:
     """An estimator whose parameters are the arguments of its constructor, kept under their names."""
 
-    _estimator_type = "classifier"
+    @property
+    def is_regressor(self) -> bool:
+        """Whether it predicts numbers rather than classes."""
+        return False
+
+    @property
+    def _estimator_type(self) -> str:
+        return "regressor" if self.is_regressor else "classifier"
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -47,12 +54,13 @@ class Classifier:
         return hasattr(self, "classes_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
         return Tags(
-            estimator_type="classifier",
+            estimator_type=self._estimator_type,
             target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(),
+            classifier_tags=None if self.is_regressor else ClassifierTags(),
+            regressor_tags=RegressorTags() if self.is_regressor else None,
             input_tags=InputTags(two_d_array=False, string=True),
         )
 

@@ -6,6 +6,7 @@ read: format, names, shapes, sizes and checksums are compared first.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from dataclasses import dataclass
@@ -14,46 +15,32 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.files import new_folder
-from cohegraph.model.calibration import Calibration
+from cohegraph.model.formats import FORMAT, READERS
 from cohegraph.text.packaged import sha256_of
 
-FORMAT = 1
 WEIGHTS, ABOUT, CARD, DOCUMENTS = "model.safetensors", "model.json", "README.md", "documents.jsonl"
 
 _MOST_JSON_BYTES = 4_000_000
 
 
-class Description(BaseModel):
-    """The values of the JSON file that are needed to use any model, each of its type."""
-
-    model_config = ConfigDict(strict=True)
-
-    name: str
-    note: str
-    classes: list[str | int | float | bool]
-    levels: list[str | int | float | bool]
-    ordered: bool
-    documents: int = Field(ge=1, lt=2**53)
-    parts: dict[str, str]
-    training: dict[str, Any]
-    settings: dict[str, Any]
-    calibration: Calibration = Calibration()
-
-
 @dataclass(frozen=True)
 class StoredModel:
-    """What a model folder holds: the arrays by name, the values of the JSON file, and a line a kept document."""
+    """What a model folder holds.
+
+    ``arrays`` by name, ``about``, the values of the JSON file, ``documents``, a line per kept document, and ``sha256``,
+    the hash of the JSON file, which holds those of all others: it tells a model from any other.
+    """
 
     arrays: dict[str, npt.NDArray[Any]]
     about: dict[str, Any]
     documents: list[dict[str, Any]] | None = None
+    sha256: str = ""
 
 
 def check_target(folder: Path) -> Path:
@@ -88,8 +75,8 @@ def _may_replace(folder: Path) -> bool:
     )
 
 
-def write_model(folder: Path, model: StoredModel, card: str) -> None:
-    """Write a model folder; a model that was there is replaced once the new one is complete."""
+def write_model(folder: Path, model: StoredModel, card: str) -> str:
+    """Write a model folder; a model that was there is replaced once the new one is complete. The hash of its JSON."""
     if not all(np.isfinite(array).all() for array in model.arrays.values()):
         raise CohegraphError("The model's weights are not finite: train it again with a lower training.learning_rate.")
     folder = check_target(folder)
@@ -103,8 +90,10 @@ def write_model(folder: Path, model: StoredModel, card: str) -> None:
                 lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in model.documents)
                 (work / DOCUMENTS).write_text("".join(lines), "utf-8", errors="replace", newline="\n")
                 about["kept_documents"] = _seal(work / DOCUMENTS)
-            (work / ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
+            content = (json.dumps(about, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+            (work / ABOUT).write_bytes(content)
             (work / CARD).write_text(card, "utf-8")
+            return hashlib.sha256(content).hexdigest()
     except OSError as error:
         raise CohegraphError(f"The model cannot be written to {folder}: {error.strerror or error}.") from error
 
@@ -115,8 +104,8 @@ def _seal(file: Path) -> dict[str, Any]:
 
 
 def read_model(folder: Path) -> StoredModel:
-    """Read and check a model folder; which arrays a model has is for the model to check."""
-    about = read_about(folder)
+    """Read and check a model folder of any format; which arrays a model has is for the model to check."""
+    about, sha256 = _read_about(folder)
     file, kept = folder / WEIGHTS, about.get("kept_documents") is not None
     try:
         shapes = dict(about["weights"]["shapes"])
@@ -132,7 +121,7 @@ def read_model(folder: Path) -> StoredModel:
         raise DamagedFileError(f"{file} is not a safetensors file ({error}): the model is damaged.") from None
     found = {name: list(array.shape) for name, array in arrays.items()}
     if found != shapes:
-        raise wrong_arrays(folder)
+        raise DamagedFileError(f"{file} does not hold the arrays that {ABOUT} names: the model is damaged.")
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise DamagedFileError(f"{file} holds numbers that are not finite: the model is damaged.")
     documents = None
@@ -142,7 +131,11 @@ def read_model(folder: Path) -> StoredModel:
             documents = [dict(json.loads(line)) for line in lines.split("\n")] if lines else []
         except (ValueError, TypeError, RecursionError):
             raise DamagedFileError(f"{folder / DOCUMENTS} is not JSON line by line: the model is damaged.") from None
-    return StoredModel(arrays, about, documents)
+    try:
+        about, arrays = READERS[about["format"]](about, arrays)
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        raise DamagedFileError(f"The description of the model in {folder} is damaged: {error}") from None
+    return StoredModel(arrays, about, documents, sha256)
 
 
 def _check_seal(file: Path, size: int, sha256: str) -> None:
@@ -159,26 +152,21 @@ def _check_seal(file: Path, size: int, sha256: str) -> None:
         )
 
 
-def wrong_arrays(folder: str | Path) -> DamagedFileError:
-    """What to raise where weights have other names or shapes than they should."""
-    return DamagedFileError(
-        f"{Path(folder) / WEIGHTS} does not hold the arrays that {ABOUT} names: the model is damaged."
-    )
-
-
-def read_about(folder: Path) -> dict[str, Any]:
-    """The values of a model's JSON file, of which only the format is checked."""
+def _read_about(folder: Path) -> tuple[dict[str, Any], str]:
+    """The values of a model's JSON file, of which only the format is checked, and the file's hash."""
     if not folder.is_dir():
         raise CohegraphError(
-            f"There is no model folder {folder}: train one with 'cohegraph train CORPUS --out FOLDER'."
+            f"There is no model folder {folder}: train one with 'cohegraph train CORPUS --out FOLDER'.",
+            code="no-model",
         )
     file = folder / ABOUT
     if not file.is_file():
         raise DamagedFileError(f"{folder} is not a model: it has no file {ABOUT}.")
     if file.stat().st_size > _MOST_JSON_BYTES:
         raise DamagedFileError(f"{file} is larger than any model description: the model is damaged.")
+    content = file.read_bytes()
     try:
-        about = json.loads(file.read_text("utf-8"))
+        about = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):
         raise DamagedFileError(f"{file} is not valid JSON: the model is damaged.") from None
     version = about.get("format") if isinstance(about, dict) else None
@@ -187,6 +175,7 @@ def read_about(folder: Path) -> dict[str, Any]:
     if version > FORMAT:
         raise CohegraphError(
             f"The model in {folder} has format {version}, and this version of cohegraph reads formats up to {FORMAT}: "
-            "upgrade cohegraph."
+            "upgrade cohegraph.",
+            code="newer-format",
         )
-    return dict(about)
+    return dict(about), hashlib.sha256(content).hexdigest()

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
-from cohegraph.model.calibration import Calibration
+from cohegraph.learning.calibration import Calibration
+from cohegraph.learning.objectives import Targets, ordered_pairs
 from cohegraph.progress import track
 
+if TYPE_CHECKING:
+    from cohegraph.model.coherence_model import CoherenceModel
 
-def check_folds(labels: npt.NDArray[Any], groups: Sequence[str] | None, folds: int) -> None:
-    """Raise a CohegraphError where the documents cannot be split into so many folds."""
+
+def check_folds(labels: npt.NDArray[Any] | None, groups: Sequence[str] | None, folds: int) -> None:
+    """Raise where documents cannot be split into so many folds; ``labels`` are levels, and missing for ratings."""
     if folds < 2:
-        raise CohegraphError("Cross-validation needs 2 folds or more; --folds 0 goes without.")
-    label, fewest = min(Counter(labels.tolist()).items(), key=lambda item: item[1])
-    if fewest < folds:
-        raise CohegraphError(
-            f"The level '{label}' has {fewest} documents, fewer than the {folds} folds: give --folds {max(2, fewest)}"
-            f"{' or more documents' if fewest < 2 else ''}, or --folds 0 for no cross-validation."
-        )
+        raise CohegraphError("Cross-validation needs 2 folds or more; --folds 0 goes without.", code="bad-folds")
+    if labels is not None:
+        label, fewest = min(Counter(labels.tolist()).items(), key=lambda item: item[1])
+        if fewest < folds:
+            raise CohegraphError(
+                f"The level '{label}' has {fewest} documents, fewer than the {folds} folds: give --folds "
+                f"{max(2, fewest)}{' or more documents' if fewest < 2 else ''}, or --folds 0 for no cross-validation.",
+                code="bad-folds",
+            )
     if groups is not None and len(set(groups)) < folds:
-        raise CohegraphError(f"There are {len(set(groups))} groups, fewer than the {folds} folds: give fewer --folds.")
+        raise CohegraphError(
+            f"There are {len(set(groups))} groups, fewer than the {folds} folds: give fewer --folds.", code="bad-folds"
+        )
 
 
 @dataclass(frozen=True)
@@ -35,8 +43,9 @@ class Validation:
     """What cross-validation found.
 
     Args:
-        figures: Mean accuracy over folds, its standard deviation, and the accuracy of the most frequent level.
-        calibration: Fitted on all documents, each with the probabilities of the model that had not seen it.
+        figures: Of levels, the mean accuracy over folds, its standard deviation, and the accuracy of the most frequent
+            level; of ratings, the share of pairs in the right order and the mean error.
+        calibration: Fitted on all documents, each with the predictions of the model that had not seen it.
     """
 
     figures: dict[str, Any]
@@ -44,7 +53,7 @@ class Validation:
 
 
 def cross_validate(
-    model: Any,
+    model: CoherenceModel,
     features: Features,
     labels: npt.NDArray[Any],
     groups: Sequence[str] | None,
@@ -58,30 +67,57 @@ def cross_validate(
     Further options are those of the models' `fit`.
     """
     from sklearn.base import clone
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    check_folds(labels, groups, folds)
+    objective = model.resolved_settings.objective
+    levels = labels if objective.is_of_levels else None
+    check_folds(levels, groups, folds)
+    group_numbers = None if groups is None else np.unique(np.array(groups), return_inverse=True)[1]
     codes = np.unique(labels, return_inverse=True)[1]
-    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
-    splits = splitter(folds, shuffle=True, random_state=0).split(np.zeros(len(labels)), codes, groups)
+    held_out = np.zeros((len(labels), codes.max() + 1 if objective.is_of_levels else 1))
     scores = []
-    held_out = np.zeros((len(labels), codes.max() + 1))
+    splits = _splits(levels, groups, folds, len(labels))
     for training, test in track(splits, "cross-validating", folds, show=show_progress):
-        fold = clone(model).fit(features[training], labels[training], bare=True, **options)
-        held_out[test] = fold.predict_proba(features[test])
-        scores.append(float((held_out[test].argmax(axis=1) == codes[test]).mean()))
-    figures = {
-        "folds": folds,
-        "grouped": groups is not None,
-        "accuracy": float(np.mean(scores)),
-        "std": float(np.std(scores)),
-        "majority": max(Counter(labels.tolist()).values()) / len(labels),
-    }
-    return Validation(figures, Calibration.of(held_out, codes))
+        own = None if groups is None else [groups[row] for row in training]
+        fold = clone(model).fit(features[training], labels[training], groups=own, bare=True, **options)
+        held_out[test] = fold.predictions(features[test])
+        if objective.is_of_levels:
+            scores.append(float((held_out[test].argmax(axis=1) == codes[test]).mean()))
+        else:
+            pairs = Targets(labels[test], None if group_numbers is None else group_numbers[test])
+            scores.append(ordered_pairs(held_out[test, 0], pairs))
+    figures: dict[str, Any] = {"folds": folds, "grouped": groups is not None}
+    mean, std = float(np.mean(scores)), float(np.std(scores))
+    if objective.is_of_levels:
+        majority = max(Counter(labels.tolist()).values()) / len(labels)
+        return Validation(
+            {**figures, "accuracy": mean, "std": std, "majority": majority}, Calibration.of(held_out, codes)
+        )
+    figures |= {"ordered_pairs": mean, "std": std}
+    if objective.kind == "ranking":
+        return Validation(figures, Calibration())
+    ratings = model.ratings_of(labels)
+    figures["error"] = float(np.abs(held_out[:, 0] - ratings).mean())
+    return Validation(figures, Calibration.of_ratings(held_out[:, 0], ratings))
+
+
+def _splits(
+    levels: npt.NDArray[Any] | None, groups: Sequence[str] | None, folds: int, documents: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Folds with equal shares of every level where there are levels, and with whole groups where there are groups."""
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    rows = np.zeros(documents)
+    if levels is None:
+        splitter = KFold if groups is None else GroupKFold
+        yield from splitter(folds, shuffle=True, random_state=0).split(rows, None, groups)
+        return
+    stratified = StratifiedKFold if groups is None else StratifiedGroupKFold
+    codes = np.unique(levels, return_inverse=True)[1]
+    yield from stratified(folds, shuffle=True, random_state=0).split(rows, codes, groups)
 
 
 def validated_fit(
-    model: Any,
+    model: CoherenceModel,
     features: Features,
     labels: npt.NDArray[Any],
     groups: Sequence[str] | None,
@@ -94,7 +130,7 @@ def validated_fit(
     validation = None
     if folds:
         validation = cross_validate(model, features, labels, groups, folds, show_progress=show_progress, **options)
-    model.fit(features, labels, **options)
+    model.fit(features, labels, groups=groups, **options)
     if validation is not None:
         model.use_validation(validation)
     return validation

@@ -18,8 +18,8 @@ from torch import Tensor, from_numpy
 
 from cohegraph.errors import CohegraphError
 from cohegraph.files import lock, write_atomically
-from cohegraph.model.gcn import TrainedGCN
-from cohegraph.model.training import Epoch, Snapshot
+from cohegraph.learning.loop import Epoch, Snapshot
+from cohegraph.systems.gcn.network import TrainedGCN
 
 # Seconds. Writing takes milliseconds.
 _BETWEEN = 10.0

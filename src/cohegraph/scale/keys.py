@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from cohegraph.features import Featurizer
 
-# Changes whenever the meaning of a stored half does.
-FORMAT = 2
+# Changes whenever the meaning of a stored half does: 3 says whether a text is English.
+_FORMAT, _FORMATS = 2, {"structure": 3}
 
 
 def shape(featurizer: Featurizer, half: str, groups: Iterable[str], parts: Iterable[str]) -> str:
@@ -22,7 +22,7 @@ def shape(featurizer: Featurizer, half: str, groups: Iterable[str], parts: Itera
     }
     identities = featurizer.identities
     made_from = {
-        "format": FORMAT,
+        "format": _FORMATS.get(half, _FORMAT),
         "half": half,
         "settings": chosen,
         "parts": {name: identities[name] for name in parts},

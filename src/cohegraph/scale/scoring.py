@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from cohegraph.assessment import Assessment
 from cohegraph.corpora.stream import Entry
 from cohegraph.errors import CohegraphError
-from cohegraph.features import Featurizer
-from cohegraph.model.assessment import Assessment
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.scale.engine import BATCH, LocalEngine, Request, batches, whole_features
-from cohegraph.systems.system_model import SystemModel
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,7 @@ class Scored:
 
 
 def score(
-    entries: Iterable[Entry], loaded: Callable[[], CoherenceModel | SystemModel], *, workers: int = 1
+    entries: Iterable[Entry], loaded: Callable[[], CoherenceModel], *, workers: int = 1
 ) -> Iterator[list[Scored]]:
     """The entries with their assessments, some at a time; the model is loaded when the first text is there.
 
@@ -36,15 +34,15 @@ def score(
             yield _joined(some, loaded().assess(readable) if readable else [])
         return
     model = loaded()
-    if model.needs:
+    if model.system_.needs:
         raise CohegraphError(
-            f"A model of the system '{model.system_name}' reads token by token, which several --workers do not share: "
+            f"A model of the system '{model.system_.name}' reads token by token, which several --workers do not share: "
             "leave them out."
         )
-    featurizer = Featurizer(model.settings_, device=model.device)
+    featurizer = model.featurizer
     featurizer.load()
     for request, halves in LocalEngine(featurizer, workers).computed(map(_request, batches(entries, BATCH))):
-        results = model.assess(whole_features(featurizer, halves), spoken=request.texts) if request.texts else []
+        results = model.assess(whole_features(featurizer, halves)) if request.texts else []
         yield _joined(list(request.about), results)
 
 

@@ -102,7 +102,7 @@ def read_shard(file: Path) -> Shard:
             labels=[None if label is None else json.loads(label) for label in column["label"].to_pylist()],
             groups=column["group"].to_pylist(),
             counts=counts,
-            tallies=_matrix(column["tallies"]),
+            tallies=_tallies(_matrix(column["tallies"]), about["tallies"]),
             vectors=_matrix(column["vector"]),
             structure=about["structure"],
             vector=about["vector"],
@@ -148,6 +148,17 @@ def _matrix(column: pyarrow.FixedSizeListArray) -> npt.NDArray[Any]:
     width = column.type.list_size
     flat: npt.NDArray[Any] = column.values.to_numpy(zero_copy_only=True)
     return flat[column.offset * width :][: len(column) * width].reshape(len(column), width)
+
+
+def _tallies(stored: npt.NDArray[np.int64], names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Tallies in their present order; -1 for one that was not counted when the shard was written."""
+    if tuple(names) == TALLIES:
+        return stored
+    found = np.full((len(stored), len(TALLIES)), -1, dtype=np.int64)
+    for number, name in enumerate(TALLIES):
+        if name in names:
+            found[:, number] = stored[:, list(names).index(name)]
+    return found
 
 
 def _serialised(shard: Shard) -> bytes:

@@ -10,7 +10,6 @@ from cohegraph.corpora.stream import Entry
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.scale.feature_store import FeatureStore
 from cohegraph.scale.scoring import Scored
-from cohegraph.systems.system_model import SystemModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class StoredDocuments:
         """Whether a file is one of those that are read."""
         return file.resolve().parent == self._store.folder.resolve()
 
-    def score(self, entries: Iterable[Entry], model: CoherenceModel | SystemModel) -> Iterator[list[Scored]]:
+    def score(self, entries: Iterable[Entry], model: CoherenceModel) -> Iterator[list[Scored]]:
         """These documents, from any one to the last, with their assessments, a file at a time."""
         some: list[StoredEntry] = []
         for entry in entries:

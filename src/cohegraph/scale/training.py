@@ -12,8 +12,8 @@ twice.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,13 @@ from torch import Tensor
 
 from cohegraph.features import Features
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph
-from cohegraph.model.gcn import GCN, TrainedGCN, dropped
-from cohegraph.model.training import Classes, Labelled, Loss, Training, Vectors, optimise, scored_on
+from cohegraph.learning.loop import Schedule, Training, optimise
 from cohegraph.model.validation import Validation, validated_fit
 from cohegraph.progress import remark, track
 from cohegraph.scale.checkpoints import CheckpointFile, checkpoint
 from cohegraph.scale.team import Alone, Team
-from cohegraph.settings import TrainingSettings
+from cohegraph.systems.gcn.network import GCN, TrainedGCN, dropped
+from cohegraph.systems.gcn.training import Task
 
 CHUNK = 8_192
 # Random numbers that are thrown away at once.
@@ -61,24 +61,15 @@ class ChunkTrainer:
         """The part of the corpus graph that has the documents of this process."""
         return build_corpus_graph(counts, **options, rows=own_rows(counts.shape[0], self.team))
 
-    def train(
-        self,
-        graph: CorpusGraph,
-        vectors: Vectors,
-        classes: Classes,
-        number_of_classes: int,
-        settings: TrainingSettings,
-        *,
-        dev: Labelled | None = None,
-        on_epoch: Callable[[int, TrainedGCN], None] | None = None,
-    ) -> Training[TrainedGCN]:
+    def train(self, task: Task) -> Training[TrainedGCN]:
         """As `train_in_chunks`."""
         self._begun += 1
+        settings, graph = task.settings, task.graph
         file = None
         if self.checkpoints is not None:
-            about = (self.corpus, vectors.shape, number_of_classes, settings.model_dump_json())
+            about = (self.corpus, task.vectors.shape, task.objective, settings.model_dump_json())
             training = hashlib.sha256(repr(about).encode())
-            for array in (classes, graph.frequency, graph.pattern_degrees):
+            for array in (task.targets.values, graph.frequency, graph.pattern_degrees):
                 training.update(array.tobytes())
             file = CheckpointFile(
                 checkpoint(self.checkpoints, self._begun),
@@ -89,27 +80,16 @@ class ChunkTrainer:
         title = f"training {self._begun} of {self.trainings}" if self.trainings > 1 else "training"
         done = file.epochs if file is not None else 0
         if shown and 0 < done < settings.epochs:
-            remark(f"{title}: goes on after epoch {done}.")
+            remark(f"{title}: resumes after epoch {done}.")
         steps = track(range(done, settings.epochs), title, settings.epochs, done=done, show=shown)
 
         def watched(number: int, network: TrainedGCN) -> None:
             next(steps, None)
-            if on_epoch is not None:
-                on_epoch(number, network)
+            if task.on_epoch is not None:
+                task.on_epoch(number, network)
 
         try:
-            return train_in_chunks(
-                graph,
-                vectors,
-                classes,
-                number_of_classes,
-                settings,
-                chunk=self.chunk,
-                team=self.team,
-                dev=dev,
-                on_epoch=watched,
-                checkpoints=file,
-            )
+            return train_in_chunks(replace(task, on_epoch=watched), chunk=self.chunk, team=self.team, checkpoints=file)
         finally:
             steps.close()
 
@@ -137,46 +117,24 @@ def own_rows(documents: int, team: Team) -> slice:
 
 
 def train_in_chunks(
-    graph: CorpusGraph,
-    vectors: Vectors,
-    classes: Classes,
-    number_of_classes: int,
-    settings: TrainingSettings,
-    *,
-    chunk: int = CHUNK,
-    team: Team | None = None,
-    dev: Labelled | None = None,
-    on_epoch: Callable[[int, TrainedGCN], None] | None = None,
-    checkpoints: CheckpointFile | None = None,
-    dtype: torch.dtype = torch.float32,
+    task: Task, *, chunk: int = CHUNK, team: Team | None = None, checkpoints: CheckpointFile | None = None
 ) -> Training[TrainedGCN]:
-    """As `cohegraph.model.training.train`, with the same outcome to rounding, in memory that does not grow.
+    """As `cohegraph.systems.gcn.training.train`, with the same outcome to rounding, in memory that does not grow.
 
     Args:
-        graph: The corpus graph; in a team, the part of it that has the documents of `own_rows`.
-        vectors: The vectors of all documents, which may be mapped into memory.
-        classes: The classes of all documents.
-        number_of_classes: How many there are.
-        settings: Those of the training.
+        task: What to train; in a team, with the part of the corpus graph that has the documents of `own_rows`, and with
+            the vectors and targets of all documents.
         chunk: How many documents are looked at together.
         team: The processes that train together (`cohegraph.scale.team.run_together`).
-        dev: Documents to choose the epoch with.
-        on_epoch: Called after every epoch with its number and the network.
-        checkpoints: Where snapshots are kept; the training goes on after the last one.
-        dtype: The type of the weights.
+        checkpoints: Where snapshots are kept; training resumes after the last one.
     """
-    generator = torch.Generator().manual_seed(settings.seed)
-    gcn = GCN(
-        vectors.shape[1], settings.hidden, number_of_classes, init=settings.init, generator=generator, dtype=dtype
-    )
+    gcn, generator = task.new_network()
     return optimise(
-        _GCNInChunks(gcn, graph, vectors, chunk, team or Alone(), dtype),
-        classes,
-        number_of_classes,
-        settings,
+        _GCNInChunks(gcn, task, chunk, team or Alone(), generator),
+        Schedule.of(task.settings),
         generator,
-        dev=scored_on(dev),
-        on_epoch=on_epoch,
+        dev=task.scored_on_dev,
+        on_epoch=task.on_epoch,
         checkpoints=checkpoints,
     )
 
@@ -197,22 +155,25 @@ class _Chunk:
 class _GCNInChunks:
     """A GCN with documents that are looked at in chunks; those of this process are one part in a row of all."""
 
-    def __init__(
-        self, gcn: GCN, graph: CorpusGraph, vectors: Vectors, chunk: int, team: Team, dtype: torch.dtype
-    ) -> None:
-        self._gcn, self._graph, self._vectors, self._team, self._dtype = gcn, graph, vectors, team, dtype
-        own = own_rows(len(vectors), team)
+    def __init__(self, gcn: GCN, task: Task, chunk: int, team: Team, generator: torch.Generator) -> None:
+        self._gcn, self._graph, self._vectors, self._team = gcn, task.graph, task.vectors, team
+        self._loss, self._settings, self._generator, self._dtype = task.loss, task.settings, generator, task.dtype
+        own = own_rows(len(task.vectors), team)
         self._own = range(own.start, own.stop)
         self._starts = range(self._own.start, self._own.stop, chunk)
         # Of the whole graph: every process must take the same way, whatever its own documents are like.
-        self._has_edges = bool(self._added_up(torch.tensor([graph.weights.nnz], dtype=dtype)) > 0)
-        self._pattern_degrees = torch.from_numpy(graph.pattern_degrees).to(dtype)
+        self._has_edges = bool(self._added_up(torch.tensor([self._graph.weights.nnz], dtype=self._dtype)) > 0)
+        self._pattern_degrees = torch.from_numpy(self._graph.pattern_degrees).to(self._dtype)
         self._sums = self._added_up(self._pattern_sums(None, 0.0))
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         return self._gcn.parameters()
 
-    def backward(self, loss: Loss, settings: TrainingSettings, generator: torch.Generator) -> float:
+    def steps(self) -> Iterable[Callable[[], float]]:
+        return [self._step]
+
+    def _step(self) -> float:
+        loss, settings, generator = self._loss, self._settings, self._generator
         documents, dimensions = self._vectors.shape
         hidden, has_edges = settings.hidden, self._has_edges
         of_vectors = _copy(generator)

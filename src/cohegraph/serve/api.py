@@ -12,12 +12,12 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
 from starlette.requests import ClientDisconnect
 
+from cohegraph.assessment import Sureness
 from cohegraph.explain.compare import Comparison, compare
 from cohegraph.explain.explain import Seen, look_at, parsed
 from cohegraph.explain.explanation import Explanation, Level
 from cohegraph.explain.render import report
-from cohegraph.model.assessment import Sureness
-from cohegraph.model.estimator import CoherenceEstimator
+from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.plots.arcs import draw_arcs
 from cohegraph.serve import problems
 from cohegraph.serve.batcher import Batcher, too_many_characters, too_many_sentences
@@ -98,6 +98,7 @@ class AssessedText(BaseModel):
     """The verdict on a text."""
 
     level: Level | None
+    score: float | None = Field(description="From 0 to 100; none where the order of the levels is not known.")
     probabilities: dict[str, float]
     sureness: Sureness | None
     unlikeness: float | None
@@ -147,7 +148,7 @@ class Health(BaseModel):
 class Service:
     """What all routes share."""
 
-    model: CoherenceEstimator[Any]
+    model: CoherenceModel
     batcher: Batcher
     limits: Limits
     metrics: Metrics
@@ -188,7 +189,7 @@ class Service:
 
 
 def create_app(
-    model: CoherenceEstimator[Any],
+    model: CoherenceModel,
     *,
     limits: Limits | None = None,
     token: str | None = None,
@@ -338,7 +339,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
             name=model.name_,
             note=model.note_,
             cohegraph=__version__,
-            system=model.system_name,
+            system=model.system_.name,
             levels=list(model.levels_),
             ordered=model.ordered_,
             documents=model.documents_,

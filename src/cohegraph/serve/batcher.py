@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from cohegraph.assessment import Assessment
 from cohegraph.errors import CohegraphError
-from cohegraph.features import Featurizer
-from cohegraph.model.assessment import Assessment
-from cohegraph.model.estimator import CoherenceEstimator
+from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.serve.limits import Limits
 from cohegraph.text.document import Document
 
@@ -70,7 +69,7 @@ class Batcher:
 
     def __init__(
         self,
-        model: CoherenceEstimator[Any],
+        model: CoherenceModel,
         limits: Limits,
         *,
         prepare: Callable[[], None] | None = None,
@@ -223,7 +222,7 @@ class Batcher:
 
     def _assessed(self, jobs: list[_Job]) -> list[Any]:
         """Assessments, or the errors of texts that are too long."""
-        parser = Featurizer(self.model.settings_, device=self.model.device).parser
+        parser = self.model.featurizer.parser
         texts = [str(job.work) for job in jobs]
         outcomes: list[Any] = [
             None if job.patient else too_many_characters(text, self._limits)

@@ -8,30 +8,21 @@ It has the form and the number of parameters of the GCN on the vector alone; wit
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.special import softmax
 from torch import Tensor, nn
 
 from cohegraph.features import Features
-from cohegraph.model.gcn import dropped, initial_weights
-from cohegraph.model.training import Dev, InMemory, optimise
+from cohegraph.learning.loop import Dev, Schedule, optimise, whole_step
+from cohegraph.learning.objectives import Objective, spread
 from cohegraph.settings import Settings, TrainingSettings
-from cohegraph.systems.system import (
-    ONE_VECTOR,
-    Arrays,
-    Graded,
-    OnEpoch,
-    Probabilities,
-    StorableSystem,
-    expect_shapes,
-    spread,
-)
+from cohegraph.systems.gcn.network import dropped, initial_weights
+from cohegraph.systems.system import ONE_VECTOR, Arrays, Lesson, Predictions, System, expect_shapes
 
 Floats = npt.NDArray[np.floating]
 
@@ -41,16 +32,20 @@ class _TwoLayers:
     w0: Floats
     w1: Floats
 
-    def logits(self, inputs: Floats) -> Floats:
+    def outputs(self, inputs: Floats) -> Floats:
         hidden: Floats = np.maximum(inputs.astype(self.w0.dtype, copy=False) @ self.w0, 0)
         return hidden @ self.w1
 
 
-class _Network(InMemory, nn.Module):
-    def __init__(self, inputs: Tensor, settings: TrainingSettings, levels: int, generator: torch.Generator) -> None:
+class _Network(nn.Module):
+    """The network with its training documents."""
+
+    def __init__(self, inputs: Tensor, lesson: Lesson, settings: TrainingSettings, generator: torch.Generator) -> None:
         super().__init__()
-        self._inputs = inputs
-        shapes = ((inputs.shape[1], settings.hidden), (settings.hidden, levels))
+        self._inputs, self._settings, self._generator = inputs, settings, generator
+        objective = lesson.objective
+        self._loss = objective.loss(lesson.training.targets, inputs.dtype, settings.class_weights)
+        shapes = ((inputs.shape[1], settings.hidden), (settings.hidden, objective.outputs))
         self.w0, self.w1 = (
             nn.Parameter(initial_weights(rows, columns, settings.init, generator, inputs.dtype))
             for rows, columns in shapes
@@ -59,9 +54,13 @@ class _Network(InMemory, nn.Module):
     def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
         yield from (self.w0, self.w1)
 
-    def logits(self, settings: TrainingSettings, generator: torch.Generator) -> Tensor:
-        hidden = torch.relu(dropped(self._inputs, settings.input_dropout, generator) @ self.w0)
-        return dropped(hidden, settings.dropout, generator) @ self.w1
+    def steps(self) -> Iterable[Callable[[], float]]:
+        return [lambda: whole_step(self._loss, self._outputs())]
+
+    def _outputs(self) -> Tensor:
+        settings = self._settings
+        hidden = torch.relu(dropped(self._inputs, settings.input_dropout, self._generator) @ self.w0)
+        return dropped(hidden, settings.dropout, self._generator) @ self.w1
 
     def trained(self) -> _TwoLayers:
         return _TwoLayers(*(tensor.detach().numpy().copy() for tensor in (self.w0, self.w1)))
@@ -71,6 +70,7 @@ class _Network(InMemory, nn.Module):
 class _FittedNetwork:
     network: _TwoLayers
     inputs: Callable[[Features], Floats]
+    objective: Objective
     seen: npt.NDArray[np.uint8]
     epoch: int = 0
 
@@ -82,18 +82,18 @@ class _FittedNetwork:
     def chosen(self) -> Mapping[str, Any]:
         return {"training.epochs": self.epoch}
 
-    def probabilities(self, features: Features) -> Probabilities:
+    def predict(self, features: Features) -> Predictions:
         # Row by row, so that the digits of a document do not depend on the others.
-        rows = [self.network.logits(row) for row in self.inputs(features)]
-        logits = np.array(rows, dtype=np.float64).reshape(-1, self.network.w1.shape[1])
-        return spread(softmax(logits, axis=1), np.flatnonzero(self.seen), len(self.seen))
+        rows = [self.network.outputs(row) for row in self.inputs(features)]
+        outputs = np.array(rows, dtype=np.float64).reshape(-1, self.network.w1.shape[1])
+        return spread(self.objective.predictions(outputs), self.seen)
 
     def arrays(self) -> Arrays:
         return {"w0": self.network.w0, "w1": self.network.w1, "seen": self.seen}
 
 
 @dataclass(frozen=True)
-class TwoLayerNetwork(StorableSystem):
+class TwoLayerNetwork(System):
     """A two-layer network on inputs that a subclass names."""
 
     training: TrainingSettings
@@ -109,43 +109,36 @@ class TwoLayerNetwork(StorableSystem):
     def inputs(self, features: Features) -> Floats:
         """What the network is given of documents, (documents, dimensions)."""
 
-    def fit(
-        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
-    ) -> _FittedNetwork:
-        """Train as the GCN is trained: levels that no training document has are none of its classes."""
-        known = np.unique(training.classes)
-        seen = np.isin(np.arange(levels), known).astype(np.uint8)
-        dev = None if dev is None else dev.of_levels(known)
-        settings = self.training.model_copy(update={"seed": seed})
-        generator = torch.Generator().manual_seed(seed)
-        matrix = torch.from_numpy(self.inputs(training.features).astype(np.float32))
+    def fit(self, lesson: Lesson) -> _FittedNetwork:
+        """Train as the GCN is trained: levels that no training document has are none of its outputs."""
+        seen, narrow, on_epoch = lesson.seen, lesson.narrowed(), lesson.on_epoch
+        generator = torch.Generator().manual_seed(lesson.seed)
+        matrix = torch.from_numpy(self.inputs(narrow.training.features).astype(np.float32))
+        dev = None
+        if narrow.dev is not None:
+            held_out = self.inputs(narrow.dev.features)
+            dev = Dev[_TwoLayers](lambda network: network.outputs(held_out), narrow.dev.targets, narrow.objective)
 
         def watched(number: int, network: _TwoLayers) -> None:
             if on_epoch is not None:
-                on_epoch(number, _FittedNetwork(network, self.inputs, seen, number).probabilities)
+                on_epoch(number, _FittedNetwork(network, self.inputs, lesson.objective, seen, number).predict)
 
         result = optimise(
-            _Network(matrix, settings, len(known), generator),
-            np.searchsorted(known, training.classes),
-            len(known),
-            settings,
+            _Network(matrix, narrow, self.training, generator),
+            Schedule.of(self.training),
             generator,
-            dev=None if dev is None else _dev(self.inputs(dev.features), np.searchsorted(known, dev.classes)),
+            dev=dev,
             on_epoch=None if on_epoch is None else watched,
         )
-        return _FittedNetwork(result.network, self.inputs, seen, result.chosen_epoch)
+        return _FittedNetwork(result.network, self.inputs, lesson.objective, seen, result.chosen_epoch)
 
-    def restored(self, arrays: Arrays, levels: int) -> _FittedNetwork:
+    def restored(self, arrays: Arrays, objective: Objective) -> _FittedNetwork:
         """The two matrices."""
         hidden = self.training.hidden
-        expect_shapes(arrays, {"w0": (None, hidden), "w1": (hidden, None), "seen": (levels,)})
+        expect_shapes(arrays, {"w0": (None, hidden), "w1": (hidden, None), "seen": (objective.outputs,)})
         if arrays["w1"].shape[1] != arrays["seen"].astype(bool).sum():
-            raise ValueError("w1 has other levels than were seen")
-        return _FittedNetwork(_TwoLayers(arrays["w0"], arrays["w1"]), self.inputs, arrays["seen"])
-
-
-def _dev(inputs: Floats, classes: npt.NDArray[np.int64]) -> Dev[_TwoLayers]:
-    return Dev(lambda network: network.logits(inputs), classes)
+            raise ValueError("w1 has other outputs than were seen")
+        return _FittedNetwork(_TwoLayers(arrays["w0"], arrays["w1"]), self.inputs, objective, arrays["seen"])
 
 
 @dataclass(frozen=True)

@@ -48,21 +48,21 @@ class Attention(nn.Module):
 
 
 class _AttentionNetwork(Network):
-    def __init__(self, width: int, levels: int, hidden: int, dropout: float, kernel: int) -> None:
+    def __init__(self, width: int, outputs: int, hidden: int, dropout: float, kernel: int) -> None:
         super().__init__()
         self.reader = Reader(width, hidden, dropout)
         self.words = nn.Conv1d(hidden, hidden, kernel, padding=kernel // 2)
         self.of_words = Attention(hidden)
         self.sentences = Recurrent(hidden, hidden)
         self.of_sentences = Attention(hidden)
-        self.verdict = Verdict(hidden, levels, dropout)
+        self.verdict = Verdict(hidden, outputs, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         words = torch.relu(self.convolved(self.reader(batch.tokens), batch.sentences))
         sentences = self.of_words(words, batch.sentences)
         states = self.sentences(sentences, batch.documents)
-        logits: Tensor = self.verdict(self.of_sentences(states, batch.documents))
-        return logits
+        outputs: Tensor = self.verdict(self.of_sentences(states, batch.documents))
+        return outputs
 
     def convolved(self, words: Tensor, lengths: Tensor) -> Tensor:
         """The convolution over each sentence by itself: all sentences in one row, with zeros enough between them."""
@@ -83,6 +83,6 @@ class AttentionNetwork(ConvolutionModel):
 
     tokens: Literal["states", "words"] = "words"
 
-    def network(self, width: int, levels: int) -> Network:
+    def network(self, width: int, outputs: int) -> Network:
         """The attention network."""
-        return _AttentionNetwork(width, levels, self.hidden, self.dropout, self.kernel)
+        return _AttentionNetwork(width, outputs, self.hidden, self.dropout, self.kernel)

@@ -82,7 +82,7 @@ def related(above: list[int]) -> Tensor:
 
 class _Centering(Network):
     def __init__(
-        self, width: int, levels: int, hidden: int, dropout: float, heads: int, centres: int, threshold: float
+        self, width: int, outputs: int, hidden: int, dropout: float, heads: int, centres: int, threshold: float
     ) -> None:
         super().__init__()
         self.centres, self.threshold, self.heads = centres, threshold, heads
@@ -90,7 +90,7 @@ class _Centering(Network):
         self.attention = Attention(hidden)
         self.depth = nn.Embedding(DEEPEST + 1, hidden)
         self.layer = nn.TransformerEncoderLayer(hidden, heads, 2 * hidden, dropout, batch_first=True)
-        self.verdict = Verdict(hidden, levels, dropout)
+        self.verdict = Verdict(hidden, outputs, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         words = self.reader(batch.tokens)
@@ -99,8 +99,8 @@ class _Centering(Network):
         sees, depth = self.structure(weights.detach(), batch)
         rows, real = padded(sentences + self.depth(depth), batch.documents)
         hidden = self.layer(rows, src_mask=~sees.repeat_interleave(self.heads, 0))
-        logits: Tensor = self.verdict(piece_means(hidden[real], batch.documents))
-        return logits
+        outputs: Tensor = self.verdict(piece_means(hidden[real], batch.documents))
+        return outputs
 
     def structure(self, weights: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Which sentence sees which, (documents, longest, longest), and how deep each is, (all sentences,).
@@ -156,6 +156,6 @@ class CenteringModel(SequenceModel):
         """Two neighbours."""
         return 2
 
-    def network(self, width: int, levels: int) -> Network:
+    def network(self, width: int, outputs: int) -> Network:
         """Centres, segments and guided attention."""
-        return _Centering(width, levels, self.hidden, self.dropout, self.heads, self.centres, self.threshold)
+        return _Centering(width, outputs, self.hidden, self.dropout, self.heads, self.centres, self.threshold)

@@ -47,21 +47,21 @@ class Course:
 
 
 class _Incremental(Network):
-    def __init__(self, width: int, levels: int, hidden: int, dropout: float, kernel: int) -> None:
+    def __init__(self, width: int, outputs: int, hidden: int, dropout: float, kernel: int) -> None:
         super().__init__()
         self.reader = Reader(width, hidden, dropout)
         self.context = nn.Linear(hidden, hidden, bias=False)
         self.salience = nn.Linear(hidden, 1, bias=False)
         self.patterns = Patterns(2, hidden, kernel)
-        self.verdict = Verdict(3 * hidden, levels, dropout)
+        self.verdict = Verdict(3 * hidden, outputs, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         course = self.course(self.reader(batch.tokens), batch)
         rows, real = padded(course.distances[:, None], batch.documents)
         change = torch.diff(rows, dim=1, prepend=rows[:, :1]) * real[:, :, None]
         found = self.patterns(torch.cat([rows, change], dim=2), real)
-        logits: Tensor = self.verdict(torch.cat([course.centroids, found], dim=1))
-        return logits
+        outputs: Tensor = self.verdict(torch.cat([course.centroids, found], dim=1))
+        return outputs
 
     def course(self, tokens: Tensor, batch: Batch) -> Course:
         """Read all documents at once, their first sentences first."""
@@ -100,6 +100,6 @@ class IncrementalModel(ConvolutionModel):
         """One sentence, and one before it."""
         return 2
 
-    def network(self, width: int, levels: int) -> Network:
+    def network(self, width: int, outputs: int) -> Network:
         """The incremental reader."""
-        return _Incremental(width, levels, self.hidden, self.dropout, self.kernel)
+        return _Incremental(width, outputs, self.hidden, self.dropout, self.kernel)

@@ -19,17 +19,17 @@ from cohegraph.systems.neural import Batch, Network, Reader, Recurrent, Sequence
 
 
 class _ParSeq(Network):
-    def __init__(self, width: int, levels: int, hidden: int, dropout: float) -> None:
+    def __init__(self, width: int, outputs: int, hidden: int, dropout: float) -> None:
         super().__init__()
         self.reader = Reader(width, hidden, dropout)
         self.sentence, self.paragraph, self.document = (Recurrent(hidden, hidden) for _ in range(3))
-        self.verdict = Verdict(hidden, levels, dropout)
+        self.verdict = Verdict(hidden, outputs, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         sentences = self.sentence.last(self.reader(batch.tokens), batch.sentences)
         paragraphs = self.paragraph.last(sentences, batch.paragraphs)
-        logits: Tensor = self.verdict(self.document.last(paragraphs, batch.paragraphs_of))
-        return logits
+        outputs: Tensor = self.verdict(self.document.last(paragraphs, batch.paragraphs_of))
+        return outputs
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,6 @@ class ParSeq(SequenceModel):
 
     tokens: Literal["states", "words"] = "words"
 
-    def network(self, width: int, levels: int) -> Network:
+    def network(self, width: int, outputs: int) -> Network:
         """Three LSTMs."""
-        return _ParSeq(width, levels, self.hidden, self.dropout)
+        return _ParSeq(width, outputs, self.hidden, self.dropout)

@@ -22,6 +22,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
+from cohegraph.learning.objectives import Objective, Targets
 from cohegraph.settings import Settings
 from cohegraph.systems.neural import (
     Batch,
@@ -37,19 +38,19 @@ from cohegraph.systems.neural import (
 
 
 class _Cliques(Network):
-    def __init__(self, width: int, levels: int, hidden: int, dropout: float, reach: int) -> None:
+    def __init__(self, width: int, outputs: int, hidden: int, dropout: float, reach: int) -> None:
         super().__init__()
         self.reach = reach
         self.reader = Reader(width, hidden, dropout)
         self.sentence = Recurrent(hidden, hidden)
         self.clique = nn.Linear((2 * reach + 1) * hidden, hidden)
-        self.verdict = Verdict(hidden, levels, dropout)
+        self.verdict = Verdict(hidden, outputs, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
-        """The logits of every clique, (all sentences, levels)."""
+        """The outputs of every clique, (all sentences, outputs)."""
         sentences = self.sentence.last(self.reader(batch.tokens), batch.sentences)
-        logits: Tensor = self.verdict(torch.tanh(self.clique(self.neighbourhoods(sentences, batch.documents))))
-        return logits
+        outputs: Tensor = self.verdict(torch.tanh(self.clique(self.neighbourhoods(sentences, batch.documents))))
+        return outputs
 
     def neighbourhoods(self, sentences: Tensor, documents: Tensor) -> Tensor:
         """Each sentence's vector between those of its neighbours in the same document."""
@@ -58,12 +59,17 @@ class _Cliques(Network):
         longest = rows.shape[1]
         return torch.cat([around[:, place : place + longest] for place in range(2 * self.reach + 1)], dim=2)[real]
 
-    def log_probabilities(self, batch: Batch) -> Tensor:
-        return piece_means(self(batch).softmax(dim=1), batch.documents).log()
+    def outputs(self, batch: Batch) -> Tensor:
+        found: Tensor = self(batch)
+        if found.shape[1] == 1:
+            return piece_means(found, batch.documents)
+        return piece_means(found.softmax(dim=1), batch.documents).log()
 
-    def loss(self, batch: Batch, classes: Tensor) -> Tensor:
-        """The mean over documents of the mean over cliques, so that a long document counts no more than a short one."""
-        owner = owners(batch.documents)
+    def loss(self, batch: Batch, targets: Targets, objective: Objective) -> Tensor:
+        """Where levels are learnt, the mean over documents of the mean over cliques: long documents count no more."""
+        if objective.kind != "levels":
+            return super().loss(batch, targets, objective)
+        owner, classes = owners(batch.documents), torch.from_numpy(targets.values)
         losses = nll_loss(self(batch).log_softmax(dim=1), classes[owner], reduction="none")
         return piece_means(losses, batch.documents).mean()
 
@@ -87,6 +93,6 @@ class CliqueModel(SequenceModel):
         """Two neighbours."""
         return 2
 
-    def network(self, width: int, levels: int) -> Network:
+    def network(self, width: int, outputs: int) -> Network:
         """The clique model."""
-        return _Cliques(width, levels, self.hidden, self.dropout, self.reach)
+        return _Cliques(width, outputs, self.hidden, self.dropout, self.reach)

@@ -1,4 +1,4 @@
-"""The most frequent level for every document: what costs nothing."""
+"""The same answer for every document, the best that can be given without looking: what costs nothing."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any, Self
 import numpy as np
 
 from cohegraph.features import Features
+from cohegraph.learning.objectives import Levels, Objective
 from cohegraph.settings import Settings
-from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
+from cohegraph.systems.system import Arrays, Lesson, Predictions, System, expect_shapes
 
 
 @dataclass(frozen=True)
-class _Shares:
-    shares: Probabilities
+class _Constant:
+    shares: Predictions
     parameters: int = 0
 
     @property
     def chosen(self) -> Mapping[str, Any]:
         return {}
 
-    def probabilities(self, features: Features) -> Probabilities:
+    def predict(self, features: Features) -> Predictions:
         return np.tile(self.shares, (len(features), 1))
 
     def arrays(self) -> Arrays:
@@ -30,27 +31,29 @@ class _Shares:
 
 
 @dataclass(frozen=True)
-class Majority(StorableSystem):
-    """Gives every level its share in training."""
+class Majority(System):
+    """Gives every level its share in training; where ratings are learnt, their mean."""
 
     name = "majority"
     title = "Majority"
-    limits = ("It does not look at the text: every text gets the same level.",)
+    limits = ("It does not look at the text: every text gets the same answer.",)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """There is nothing to set."""
         return cls()
 
-    def fit(
-        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
-    ) -> _Shares:
+    def fit(self, lesson: Lesson) -> _Constant:
         """Count."""
-        return _Shares(np.bincount(training.classes, minlength=levels) / len(training.classes))
+        values, outputs = lesson.training.targets.values, lesson.objective.outputs
+        if isinstance(lesson.objective, Levels):
+            return _Constant(np.bincount(values, minlength=outputs) / len(values))
+        return _Constant(np.full(outputs, values.mean()))
 
-    def restored(self, arrays: Arrays, levels: int) -> _Shares:
+    def restored(self, arrays: Arrays, objective: Objective) -> _Constant:
         """The shares."""
-        expect_shapes(arrays, {"shares": (levels,)})
-        if arrays["shares"].min() < 0 or not np.isclose(arrays["shares"].sum(), 1):
+        expect_shapes(arrays, {"shares": (objective.outputs,)})
+        shares = arrays["shares"]
+        if shares.min() < 0 or (isinstance(objective, Levels) and not np.isclose(shares.sum(), 1)):
             raise ValueError("the shares are none")
-        return _Shares(arrays["shares"])
+        return _Constant(shares)

@@ -22,10 +22,10 @@ from scipy import sparse
 
 from cohegraph.features import Features
 from cohegraph.graph.catalogue import catalogue
-from cohegraph.model.card import NOUNS_ALONE
 from cohegraph.settings import Settings
 from cohegraph.systems.dnn import TwoLayerNetwork
 from cohegraph.systems.regression import Floats, Regression
+from cohegraph.systems.system import NOUNS_ALONE
 
 
 @dataclass(frozen=True)

@@ -40,20 +40,20 @@ from cohegraph.systems.neural import (
 
 
 class _Flow(Network):
-    def __init__(self, width: int, levels: int, hidden: int, dropout: float, kernel: int) -> None:
+    def __init__(self, width: int, outputs: int, hidden: int, dropout: float, kernel: int) -> None:
         super().__init__()
         self.reader = Reader(width, hidden, dropout)
         self.document = Recurrent(hidden, hidden)
         self.patterns = Patterns(1, hidden, kernel)
-        self.verdict = Verdict(2 * hidden, levels, dropout)
+        self.verdict = Verdict(2 * hidden, outputs, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         words = piece_sums(batch.sentences, batch.documents)
         states = self.document(self.reader(batch.tokens), words)
         flow, lengths = self.flow(states, batch)
         rows, real = padded(flow[:, None], lengths)
-        logits: Tensor = self.verdict(self.patterns(rows, real))
-        return logits
+        outputs: Tensor = self.verdict(self.patterns(rows, real))
+        return outputs
 
     def flow(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """The similarities of one shared state and the next, and how many of them each document has, at least one."""
@@ -98,6 +98,6 @@ class NeuralLocalCoherence(ConvolutionModel):
         """Two pairs of neighbours."""
         return 3
 
-    def network(self, width: int, levels: int) -> Network:
+    def network(self, width: int, outputs: int) -> Network:
         """The flow model."""
-        return _Flow(width, levels, self.hidden, self.dropout, self.kernel)
+        return _Flow(width, outputs, self.hidden, self.dropout, self.kernel)

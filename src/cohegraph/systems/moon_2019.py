@@ -66,7 +66,15 @@ def neighbours(documents: Tensor) -> tuple[Tensor, Tensor]:
 
 class _Unified(Network):
     def __init__(
-        self, width: int, levels: int, hidden: int, dropout: float, relations: int, layers: int, heads: int, kernel: int
+        self,
+        width: int,
+        outputs: int,
+        hidden: int,
+        dropout: float,
+        relations: int,
+        layers: int,
+        heads: int,
+        kernel: int,
     ) -> None:
         super().__init__()
         self.reader = Reader(width, hidden, dropout)
@@ -74,7 +82,7 @@ class _Unified(Network):
         self.relation = nn.Bilinear(hidden, hidden, relations)
         self.wide = nn.ModuleList(LightweightConvolution(hidden, heads, kernel) for _ in range(layers))
         self.mixed = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers))
-        self.verdict = Verdict(relations + hidden, levels, dropout)
+        self.verdict = Verdict(relations + hidden, outputs, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         sentences = self.sentence.last(self.reader(batch.tokens), batch.sentences)
@@ -86,8 +94,8 @@ class _Unified(Network):
         first, second = neighbours(batch.documents)
         related = self.relation(sentences[first], sentences[second])
         local = piece_means(related, (batch.documents - 1).clamp(min=1))
-        logits: Tensor = self.verdict(torch.cat([local, wide], dim=1))
-        return logits
+        outputs: Tensor = self.verdict(torch.cat([local, wide], dim=1))
+        return outputs
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,6 @@ class UnifiedModel(ConvolutionModel):
         """Two neighbours."""
         return 2
 
-    def network(self, width: int, levels: int) -> Network:
+    def network(self, width: int, outputs: int) -> Network:
         """The unified model."""
-        return _Unified(width, levels, self.hidden, self.dropout, self.relations, self.layers, self.heads, self.kernel)
+        return _Unified(width, outputs, self.hidden, self.dropout, self.relations, self.layers, self.heads, self.kernel)

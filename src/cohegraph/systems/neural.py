@@ -2,27 +2,30 @@
 
 All of them read the vectors of a document's tokens, sentence by sentence: the states of the frozen encoder or word
 vectors, whichever ``tokens`` names. A linear layer brings these to ``hidden`` dimensions, the model's own layers
-follow, and softmax at the end. Adam minimises the cross-entropy over batches of documents; the epoch is chosen on
+follow, and a linear layer gives the outputs. Adam minimises the loss over batches of documents; the epoch is chosen on
 dev.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import nll_loss
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features, Material
+from cohegraph.learning.loop import Dev, Schedule, optimise
+from cohegraph.learning.objectives import Objective, Targets
 from cohegraph.settings import Settings
-from cohegraph.systems.system import Arrays, Classes, Graded, OnEpoch, Probabilities, StorableSystem
+from cohegraph.systems.system import Arrays, Lesson, Predictions, System
 from cohegraph.text.token_sequence import TokenSequence
 
 # A longer document is read so far: attention between sentences grows with their square.
@@ -159,19 +162,20 @@ def _turned(lengths: Tensor) -> Tensor:
 
 
 class Network(nn.Module):
-    """A network on batches. A subclass defines `forward`: the logits of the documents, (documents, levels)."""
+    """A network on batches. A subclass defines `forward`: the outputs of the documents, (documents, outputs)."""
 
     reader: Reader
     verdict: Verdict
 
-    def log_probabilities(self, batch: Batch) -> Tensor:
-        """The logarithm of the probability of every level, (documents, levels)."""
-        logits: Tensor = self(batch)
-        return logits.log_softmax(dim=1)
+    def outputs(self, batch: Batch) -> Tensor:
+        """The outputs of the documents, (documents, outputs)."""
+        outputs: Tensor = self(batch)
+        return outputs
 
-    def loss(self, batch: Batch, classes: Tensor) -> Tensor:
+    def loss(self, batch: Batch, targets: Targets, objective: Objective) -> Tensor:
         """What training minimises."""
-        return nll_loss(self.log_probabilities(batch), classes)
+        outputs = self.outputs(batch)
+        return objective.loss(targets, outputs.dtype)(outputs)
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,7 @@ class FittedSequenceModel:
 
     network: Network
     tokens: Literal["states", "words"]
+    objective: Objective
     epoch: int = 0
 
     @property
@@ -192,27 +197,65 @@ class FittedSequenceModel:
         """The epoch."""
         return {"epochs": self.epoch}
 
-    def probabilities(self, features: Features) -> Probabilities:
+    def predict(self, features: Features) -> Predictions:
         """Each document by itself, so that its digits do not depend on the others."""
-        return _probabilities(self.network, features.sequences(self.tokens), at_once=1)
+        return self.objective.predictions(_outputs(self.network, features.sequences(self.tokens), at_once=1))
 
     def arrays(self) -> Arrays:
         """All weights by name."""
         return {name: tensor.numpy().copy() for name, tensor in self.network.state_dict().items()}
 
 
-def _probabilities(network: Network, sequences: Sequence[TokenSequence], at_once: int) -> Probabilities:
+def _outputs(network: Network, sequences: Sequence[TokenSequence], at_once: int) -> npt.NDArray[np.float32]:
     network.eval()
-    rows = [np.zeros((0, network.verdict.out_features))]
+    none = np.zeros((0, network.verdict.out_features), dtype=np.float32)
+    starts = range(0, len(sequences), at_once)
     with torch.inference_mode():
-        for start in range(0, len(sequences), at_once):
-            found = network.log_probabilities(Batch.of(sequences[start : start + at_once]))
-            rows.append(found.exp().double().numpy())
-    return np.concatenate(rows)
+        found = [network.outputs(Batch.of(sequences[start : start + at_once])).numpy() for start in starts]
+    return np.concatenate([none, *found])
+
+
+class _InBatches:
+    """A network with its training documents, which it sees in batches."""
+
+    def __init__(self, network: Network, sequences: Sequence[TokenSequence], lesson: Lesson, batch: int) -> None:
+        self._network, self._sequences, self._batch = network, sequences, batch
+        self._targets, self._objective = lesson.training.targets, lesson.objective
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        return self._network.parameters()
+
+    def steps(self) -> Iterator[Callable[[], float]]:
+        self._network.train()
+        for rows in self._batches():
+            yield partial(self._step, rows.numpy())
+
+    def trained(self) -> dict[str, Tensor]:
+        return {name: tensor.clone() for name, tensor in self._network.state_dict().items()}
+
+    def _step(self, rows: npt.NDArray[np.int64]) -> float:
+        batch = Batch.of([self._sequences[row] for row in rows.tolist()])
+        loss = self._network.loss(batch, self._targets[rows], self._objective)
+        if torch.isfinite(loss):
+            loss.backward()
+        return loss.item()
+
+    def _batches(self) -> Iterator[Tensor]:
+        """Documents in a random order; those of a group together where they are ranked within it."""
+        order = torch.randperm(len(self._targets))
+        if self._objective.kind != "ranking" or self._targets.groups is None:
+            yield from order.split(self._batch)
+            return
+        groups = torch.from_numpy(self._targets.groups)[order]
+        numbers = groups.unique()
+        for group in numbers[torch.randperm(len(numbers))]:
+            for rows in order[groups == group].split(self._batch):
+                if self._objective.can_learn(self._targets[rows.numpy()]):
+                    yield rows
 
 
 @dataclass(frozen=True)
-class SequenceModel(StorableSystem):
+class SequenceModel(System):
     """A network that reads token vectors.
 
     Args:
@@ -228,6 +271,7 @@ class SequenceModel(StorableSystem):
         choose_by: The dev figure that chooses the epoch: accuracy or loss.
     """
 
+    most_sentences: ClassVar[int | None] = MOST_SENTENCES
     limits = (
         f"It reads the first {MOST_SENTENCES:,} sentences of a longer text, with token vectors that were not trained "
         "along.",
@@ -254,76 +298,56 @@ class SequenceModel(StorableSystem):
         return cls(choose_by=settings.training.choose_by)
 
     @abstractmethod
-    def network(self, width: int, levels: int) -> Network:
+    def network(self, width: int, outputs: int) -> Network:
         """A new network for token vectors of this width; its weights are drawn from torch's generator."""
 
-    def fit(
-        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
-    ) -> FittedSequenceModel:
+    def fit(self, lesson: Lesson) -> FittedSequenceModel:
         """Train in batches; with dev documents, keep the best epoch."""
-        dev = None if dev is None else dev.of_levels(training.classes)
-        sequences = training.features.sequences(self.tokens)
+        sequences = lesson.training.features.sequences(self.tokens)
         width = np.asarray(sequences[0].vectors).shape[1]
-        best: tuple[tuple[float, float], int, dict[str, Tensor]] | None = None
+        objective, on_epoch = lesson.objective, lesson.on_epoch
+        schedule = Schedule(
+            self.epochs, self.learning_rate, self.weight_decay, _LONGEST_GRADIENT, self.choose_by, self.patience
+        )
         # All that is drawn depends on the seed alone, and nothing outside is disturbed.
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            network = self.network(width, levels)
-            network.verdict.seen.copy_(torch.isin(torch.arange(levels), torch.from_numpy(training.classes)))
-            optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay)
-            for number in range(1, self.epochs + 1):
-                self._pass(network, optimizer, sequences, training.classes, number)
-                if dev is not None:
-                    figure = self._figure(network, dev)
-                    if best is None or figure > best[0]:
-                        weights = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-                        best = (figure, number, weights)
+            torch.manual_seed(lesson.seed)
+            network = self.network(width, objective.outputs)
+            network.verdict.seen.copy_(torch.from_numpy(lesson.seen))
+
+            def watched(number: int, _: Any) -> None:
                 if on_epoch is not None:
                     with torch.random.fork_rng(devices=[]):
-                        on_epoch(number, FittedSequenceModel(network, self.tokens, number).probabilities)
-                if best is not None and number - best[1] >= self.patience:
-                    break
-        if best is not None:
-            network.load_state_dict(best[2])
-        network.eval()
-        return FittedSequenceModel(network, self.tokens, best[1] if best is not None else self.epochs)
+                        on_epoch(number, FittedSequenceModel(network, self.tokens, objective, number).predict)
 
-    def restored(self, arrays: Arrays, levels: int) -> FittedSequenceModel:
+            result = optimise(
+                _InBatches(network, sequences, lesson, self.batch),
+                schedule,
+                dev=self._dev(network, lesson),
+                on_epoch=None if on_epoch is None else watched,
+            )
+        network.load_state_dict(result.network)
+        network.eval()
+        return FittedSequenceModel(network, self.tokens, objective, result.chosen_epoch)
+
+    def restored(self, arrays: Arrays, objective: Objective) -> FittedSequenceModel:
         """The weights."""
         inputs = arrays["reader.weight"]
         with torch.random.fork_rng(devices=[]):
-            network = self.network(inputs.shape[1], levels)
+            network = self.network(inputs.shape[1], objective.outputs)
         network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         network.eval()
-        return FittedSequenceModel(network, self.tokens)
+        return FittedSequenceModel(network, self.tokens, objective)
 
-    def _pass(
-        self,
-        network: Network,
-        optimizer: torch.optim.Optimizer,
-        sequences: Sequence[TokenSequence],
-        classes: Classes,
-        number: int,
-    ) -> None:
-        network.train()
-        targets = torch.from_numpy(classes)
-        for rows in self._batches(len(sequences)):
-            optimizer.zero_grad()
-            loss = network.loss(Batch.of([sequences[row] for row in rows.tolist()]), targets[rows])
-            if not torch.isfinite(loss):
-                raise CohegraphError(f"Training diverged in epoch {number}: choose a lower learning_rate.")
-            loss.backward()
-            nn.utils.clip_grad_norm_(network.parameters(), _LONGEST_GRADIENT)
-            optimizer.step()
-
-    def _batches(self, documents: int) -> Iterator[Tensor]:
-        yield from torch.randperm(documents).split(self.batch)
-
-    def _figure(self, network: Network, dev: Graded) -> tuple[float, float]:
-        found = _probabilities(network, dev.features.sequences(self.tokens), self.batch)
-        accuracy = float((found.argmax(axis=1) == dev.classes).mean())
-        loss = float(-np.log(np.maximum(found[np.arange(len(found)), dev.classes], 1e-12)).mean())
-        return (accuracy, -loss) if self.choose_by == "accuracy" else (-loss, accuracy)
+    def _dev(self, network: Network, lesson: Lesson) -> Dev[Any] | None:
+        if lesson.dev is None:
+            return None
+        known = lesson.objective.learnable(lesson.dev.targets, lesson.seen)
+        if not known.any():
+            return None
+        dev = lesson.dev[known]
+        sequences = dev.features.sequences(self.tokens)
+        return Dev(lambda _: _outputs(network, sequences, self.batch), dev.targets, lesson.objective)
 
 
 @dataclass(frozen=True)
@@ -377,18 +401,18 @@ class Reader(nn.Linear):
 
 
 class Verdict(nn.Linear):
-    """The last layer: the document's vector, some of it left out at random, to logits.
+    """The last layer: the document's vector, some of it left out at random, to outputs.
 
-    A level of which there was no training document has the logit -inf.
+    A level of which there was no training document has the output -inf.
     """
 
     seen: Tensor
 
-    def __init__(self, inputs: int, levels: int, dropout: float) -> None:
-        super().__init__(inputs, levels)
+    def __init__(self, inputs: int, outputs: int, dropout: float) -> None:
+        super().__init__(inputs, outputs)
         self.dropout = nn.Dropout(dropout)
-        self.register_buffer("seen", torch.ones(levels, dtype=torch.bool))
+        self.register_buffer("seen", torch.ones(outputs, dtype=torch.bool))
 
     def forward(self, documents: Tensor) -> Tensor:
-        """(documents, levels)."""
+        """(documents, outputs)."""
         return super().forward(self.dropout(documents)).masked_fill(~self.seen, -torch.inf)

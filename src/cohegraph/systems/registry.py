@@ -7,7 +7,7 @@ from cohegraph.systems.dnn import EncoderNetwork
 from cohegraph.systems.dong_2017 import AttentionNetwork
 from cohegraph.systems.entity_graph import EntityGraphRegression
 from cohegraph.systems.entity_grid import EntityGridRegression
-from cohegraph.systems.gcn import CorpusGCN, WithoutEdges, WithoutPatternEdges
+from cohegraph.systems.gcn.system import CorpusGCN, WithoutEdges, WithoutPatternEdges
 from cohegraph.systems.jeon_strube_2020_centering import CenteringModel
 from cohegraph.systems.jeon_strube_2020_incremental import IncrementalModel
 from cohegraph.systems.lai_tetreault_2018 import ParSeq

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression on figures of a document; the simplest of them on what is cheapest to have."""
+"""Linear models on figures of a document; the simplest of them on what is cheapest to have."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
-from scipy.special import softmax
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
+from cohegraph.learning.objectives import Objective, Targets
 from cohegraph.settings import Settings
-from cohegraph.systems.system import ONE_VECTOR, Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
+from cohegraph.systems.system import ONE_VECTOR, Arrays, Lesson, Predictions, System, expect_shapes
 
 Floats = npt.NDArray[np.floating]
 
@@ -24,10 +24,10 @@ _STEPS = 2_000
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A multinomial logistic regression that has learnt: inputs are standardised with ``mean`` and ``scale``.
+    """A linear model that has learnt: inputs are standardised with ``mean`` and ``scale``.
 
-    Shapes: ``coefficients`` (inputs, levels), ``intercepts`` (levels,), ``seen`` (levels,): whether training had such a
-    document; the others (inputs,).
+    Shapes: ``coefficients`` (inputs, outputs), ``intercepts`` (outputs,), ``seen`` (outputs,): whether training had
+    such a document; the others (inputs,).
     """
 
     mean: Floats
@@ -37,38 +37,33 @@ class LinearModel:
     seen: npt.NDArray[np.uint8]
 
     @classmethod
-    def fit(cls, inputs: Floats, classes: npt.NDArray[np.int64], levels: int, strength: float) -> LinearModel:
-        """Minimise the penalised cross-entropy; nothing is random."""
-        from sklearn.linear_model import LogisticRegression
+    def fit(cls, inputs: Floats, lesson: Lesson, strength: float) -> LinearModel:
+        """Minimise the penalised loss of the lesson's objective; nothing is random."""
         from sklearn.preprocessing import StandardScaler
 
-        known = np.unique(classes)
-        if len(known) < 2:
+        objective, targets = lesson.objective, lesson.training.targets
+        seen = lesson.seen
+        if objective.outputs > 1 and seen.sum() < 2:
             raise CohegraphError("All training documents of a fold have the same level: use fewer folds.")
         inputs = inputs.astype(np.float64)
         scaler = StandardScaler().fit(np.where(np.isnan(inputs).all(axis=0), 0, inputs))
-        regression = LogisticRegression(C=strength, max_iter=_STEPS)
-        regression.fit(_known(scaler.transform(inputs)), classes)
-        coefficients = np.zeros((inputs.shape[1], levels))
-        intercepts = np.zeros(levels)
-        # Of two levels, scikit-learn keeps the second alone: the first has zeros.
-        rows = known[1:] if len(known) == 2 else known
-        coefficients[:, rows], intercepts[rows] = regression.coef_.T, regression.intercept_
-        seen = np.isin(np.arange(levels), known).astype(np.uint8)
+        standardised = _known(scaler.transform(inputs))
+        fit = _logistic if objective.kind == "levels" else _by_gradients
+        coefficients, intercepts = fit(standardised, targets, objective, strength)
         return cls(scaler.mean_, scaler.scale_, coefficients, intercepts, seen)
 
     @classmethod
-    def restored(cls, arrays: Arrays, levels: int) -> LinearModel:
+    def restored(cls, arrays: Arrays, objective: Objective) -> LinearModel:
         """The model that gave these arrays."""
-        inputs = len(arrays["mean"])
+        inputs, outputs = len(arrays["mean"]), objective.outputs
         expect_shapes(
             arrays,
             {
                 "mean": (inputs,),
                 "scale": (inputs,),
-                "coefficients": (inputs, levels),
-                "intercepts": (levels,),
-                "seen": (levels,),
+                "coefficients": (inputs, outputs),
+                "intercepts": (outputs,),
+                "seen": (outputs,),
             },
         )
         if not (arrays["scale"] > 0).all():
@@ -80,13 +75,13 @@ class LinearModel:
         """How many numbers it has learnt."""
         return int(self.seen.sum()) * (int(self.coefficients.any(axis=1).sum()) + 1)
 
-    def probabilities(self, inputs: Floats) -> Probabilities:
-        """The probability of every level, (documents, levels)."""
+    def outputs(self, inputs: Floats) -> Floats:
+        """The outputs of documents, (documents, outputs)."""
         standardised = _known((inputs.astype(np.float64) - self.mean) / self.scale)
         # Row by row, so that the digits of a document do not depend on the others.
         rows = [row @ self.coefficients for row in standardised]
-        logits = np.array(rows).reshape(-1, len(self.intercepts)) + self.intercepts
-        return np.asarray(softmax(np.where(self.seen, logits, -np.inf), axis=1))
+        outputs = np.array(rows).reshape(-1, len(self.intercepts)) + self.intercepts
+        return np.where(self.seen, outputs, -np.inf)
 
     def arrays(self) -> Arrays:
         """Means, scales and coefficients."""
@@ -98,10 +93,47 @@ def _known(standardised: Floats) -> Floats:
     return np.where(np.isnan(standardised), 0.0, standardised)
 
 
+def _logistic(inputs: Floats, targets: Targets, objective: Objective, strength: float) -> tuple[Floats, Floats]:
+    """Coefficients and intercepts of scikit-learn's multinomial logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+
+    regression = LogisticRegression(C=strength, max_iter=_STEPS)
+    regression.fit(inputs, targets.values)
+    known = np.unique(targets.values)
+    coefficients, intercepts = np.zeros((inputs.shape[1], objective.outputs)), np.zeros(objective.outputs)
+    # Of two levels, scikit-learn keeps the second alone: the first has zeros.
+    rows = known[1:] if len(known) == 2 else known
+    coefficients[:, rows], intercepts[rows] = regression.coef_.T, regression.intercept_
+    return coefficients, intercepts
+
+
+def _by_gradients(inputs: Floats, targets: Targets, objective: Objective, strength: float) -> tuple[Floats, Floats]:
+    """The same for any objective: L-BFGS on its loss with the penalty of a logistic regression."""
+    import torch
+
+    matrix = torch.from_numpy(inputs)
+    coefficients = torch.zeros(inputs.shape[1], objective.outputs, dtype=torch.float64, requires_grad=True)
+    intercepts = torch.zeros(objective.outputs, dtype=torch.float64, requires_grad=True)
+    loss = objective.loss(targets, torch.float64)
+    optimizer = torch.optim.LBFGS(
+        [coefficients, intercepts], max_iter=_STEPS, tolerance_grad=1e-9, line_search_fn="strong_wolfe"
+    )
+
+    def penalised() -> float:
+        optimizer.zero_grad()
+        found = loss(matrix @ coefficients + intercepts) + (coefficients**2).sum() / (2 * strength * len(matrix))
+        found.backward()
+        return float(found)
+
+    optimizer.step(penalised)
+    return coefficients.detach().numpy(), intercepts.detach().numpy()
+
+
 @dataclass(frozen=True)
 class _FittedRegression:
     model: LinearModel
     system: Regression
+    objective: Objective
 
     @property
     def parameters(self) -> int:
@@ -111,18 +143,18 @@ class _FittedRegression:
     def chosen(self) -> Mapping[str, Any]:
         return {}
 
-    def probabilities(self, features: Features) -> Probabilities:
+    def predict(self, features: Features) -> Predictions:
         if not len(features):
-            return np.zeros((0, len(self.model.intercepts)))
-        return self.model.probabilities(self.system.inputs(features))
+            return np.zeros((0, self.objective.outputs))
+        return self.objective.predictions(self.model.outputs(self.system.inputs(features)))
 
     def arrays(self) -> Arrays:
         return self.model.arrays()
 
 
 @dataclass(frozen=True)
-class Regression(StorableSystem):
-    """Multinomial logistic regression on standardised inputs.
+class Regression(System):
+    """A linear model on standardised inputs: multinomial logistic regression where levels are learnt.
 
     Args:
         strength: scikit-learn's C: the smaller, the stronger the L2 penalty.
@@ -145,16 +177,14 @@ class Regression(StorableSystem):
         """The training documents' inputs with those that are not to be learnt from at 0: none."""
         return inputs
 
-    def fit(
-        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
-    ) -> _FittedRegression:
-        """Minimise the penalised cross-entropy; nothing is random."""
-        inputs = self.used(self.inputs(training.features))
-        return _FittedRegression(LinearModel.fit(inputs, training.classes, levels, self.strength), self)
+    def fit(self, lesson: Lesson) -> _FittedRegression:
+        """Minimise the penalised loss; nothing is random."""
+        inputs = self.used(self.inputs(lesson.training.features))
+        return _FittedRegression(LinearModel.fit(inputs, lesson, self.strength), self, lesson.objective)
 
-    def restored(self, arrays: Arrays, levels: int) -> _FittedRegression:
+    def restored(self, arrays: Arrays, objective: Objective) -> _FittedRegression:
         """Means, scales and coefficients."""
-        return _FittedRegression(LinearModel.restored(arrays, levels), self)
+        return _FittedRegression(LinearModel.restored(arrays, objective), self, objective)
 
 
 @dataclass(frozen=True)

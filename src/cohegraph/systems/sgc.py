@@ -25,10 +25,10 @@ from pydantic import Field
 
 from cohegraph.features import Features
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
-from cohegraph.model.card import NOUNS_ALONE
+from cohegraph.learning.objectives import Objective
 from cohegraph.settings import CorpusGraphSettings, Settings
 from cohegraph.systems.regression import Floats, LinearModel
-from cohegraph.systems.system import Arrays, Graded, OnEpoch, Probabilities, StorableSystem, expect_shapes
+from cohegraph.systems.system import NOUNS_ALONE, Arrays, Lesson, Predictions, System, expect_shapes
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ def smoothed_in_graph(graph: CorpusGraph, vectors: Floats) -> tuple[Floats, Floa
 class _FittedSGC:
     smoother: _Smoother
     regression: LinearModel
+    objective: Objective
 
     @property
     def parameters(self) -> int:
@@ -85,8 +86,8 @@ class _FittedSGC:
     def chosen(self) -> Mapping[str, Any]:
         return {}
 
-    def probabilities(self, features: Features) -> Probabilities:
-        return self.regression.probabilities(self.smoother(features))
+    def predict(self, features: Features) -> Predictions:
+        return self.objective.predictions(self.regression.outputs(self.smoother(features)))
 
     def arrays(self) -> Arrays:
         smoother = self.smoother
@@ -100,7 +101,7 @@ class _FittedSGC:
 
 
 @dataclass(frozen=True)
-class SimpleGraphConvolution(StorableSystem):
+class SimpleGraphConvolution(System):
     """Logistic regression on vectors that were smoothed over the corpus graph.
 
     Args:
@@ -127,17 +128,16 @@ class SimpleGraphConvolution(StorableSystem):
         """As many as a pattern has."""
         return settings.subgraphs.k
 
-    def fit(
-        self, training: Graded, dev: Graded | None, levels: int, *, seed: int, on_epoch: OnEpoch | None = None
-    ) -> _FittedSGC:
+    def fit(self, lesson: Lesson) -> _FittedSGC:
         """Smooth once, then regress; nothing is random."""
-        graph = build_corpus_graph(training.features.counts, **self.corpus_graph.model_dump())
-        smoothed, sums = smoothed_in_graph(graph, training.features.array.astype(np.float64))
-        regression = LinearModel.fit(smoothed, training.classes, levels, self.strength)
-        smoother = _Smoother(sums, graph.pattern_degrees, graph.frequency, len(training.features), self.corpus_graph)
-        return _FittedSGC(smoother, regression)
+        training = lesson.training.features
+        graph = build_corpus_graph(training.counts, **self.corpus_graph.model_dump())
+        smoothed, sums = smoothed_in_graph(graph, training.array.astype(np.float64))
+        regression = LinearModel.fit(smoothed, lesson, self.strength)
+        smoother = _Smoother(sums, graph.pattern_degrees, graph.frequency, len(training), self.corpus_graph)
+        return _FittedSGC(smoother, regression, lesson.objective)
 
-    def restored(self, arrays: Arrays, levels: int) -> _FittedSGC:
+    def restored(self, arrays: Arrays, objective: Objective) -> _FittedSGC:
         """The smoother's sums and the regression's coefficients."""
         own = {name: arrays[name] for name in ("sums", "degrees", "frequency", "documents")}
         patterns = len(own["degrees"])
@@ -146,6 +146,6 @@ class SimpleGraphConvolution(StorableSystem):
         if own["documents"][0] < max(1, own["frequency"].max(initial=0)) or own["degrees"].min(initial=1) <= 0:
             raise ValueError("the sums are of no documents")
         rest = {name: array for name, array in arrays.items() if name not in own}
-        regression = LinearModel.restored(rest, levels)
+        regression = LinearModel.restored(rest, objective)
         smoother = _Smoother(own["sums"], own["degrees"], own["frequency"], int(own["documents"][0]), self.corpus_graph)
-        return _FittedSGC(smoother, regression)
+        return _FittedSGC(smoother, regression, objective)

@@ -1,42 +1,87 @@
-"""What a system is: something that learns levels from graded documents and then tells those of others."""
+"""What a system is: something that learns from graded documents and then judges others."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Protocol, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_type_hints, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from scipy import sparse
 
 from cohegraph.errors import CohegraphError, in_words
 from cohegraph.features import Features, Material
+from cohegraph.learning.objectives import Objective, Targets
 from cohegraph.settings import Settings
 
+if TYPE_CHECKING:
+    from cohegraph.systems.gcn.training import Trainer
+
 Reading = Literal["patterns", "vector"] | Material
-Classes = npt.NDArray[np.int64]
-Probabilities = npt.NDArray[np.float64]
+Predictions = npt.NDArray[np.float64]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Graded:
-    """Documents with their classes, 0 for the lowest level."""
+    """Documents with what they should be predicted to be."""
 
     features: Features
-    classes: Classes
+    targets: Targets
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, rows: Any) -> Graded:
+        return Graded(self.features[rows], self.targets[rows])
 
     def __add__(self, other: Graded) -> Graded:
-        return Graded(
-            Features.concatenate([self.features, other.features]), np.concatenate([self.classes, other.classes])
-        )
+        return Graded(Features.concatenate([self.features, other.features]), self.targets + other.targets)
 
-    def of_levels(self, levels: Classes) -> Graded | None:
-        """The documents of some levels only, or nothing where there are none."""
-        chosen = np.isin(self.classes, levels)
-        return Graded(self.features[chosen], self.classes[chosen]) if chosen.any() else None
+
+Predict = Callable[[Features], Predictions]
+OnEpoch = Callable[[int, Predict], None]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a system is given to learn from.
+
+    Args:
+        training: The documents to learn from.
+        objective: What to learn.
+        dev: Documents to choose the epoch with; without them the last one is taken.
+        seed: Of all that is drawn at random.
+        on_epoch: Called after every epoch with its number and how the system predicts then; systems that do not learn
+            in epochs do not call it.
+        label_order: The numbers of the levels in the alphabetical order of their labels, in which the GCN lays out its
+            outputs; by default the levels are in their own order.
+    """
+
+    training: Graded
+    objective: Objective
+    dev: Graded | None = None
+    seed: int = 0
+    on_epoch: OnEpoch | None = None
+    label_order: tuple[int, ...] | None = None
+
+    @property
+    def seen(self) -> npt.NDArray[np.uint8]:
+        """Which outputs can be learnt, (outputs,): not those of levels that no training document has."""
+        return self.objective.seen(self.training.targets)
+
+    def narrowed(self) -> Lesson:
+        """The lesson without outputs that cannot be learnt, and without dev documents that have such a target."""
+        seen, objective, dev = self.seen, self.objective, self.dev
+        if dev is not None:
+            chosen = objective.learnable(dev.targets, seen)
+            targets = objective.narrow_targets(dev.targets[chosen], seen)
+            dev = Graded(dev.features[chosen], targets) if chosen.any() else None
+        training = Graded(self.training.features, objective.narrow_targets(self.training.targets, seen))
+        return replace(self, training=training, dev=dev, objective=objective.narrowed(seen))
 
 
 class Fitted(Protocol):
@@ -50,22 +95,53 @@ class Fitted(Protocol):
     def chosen(self) -> Mapping[str, Any]:
         """What was chosen on dev while it learnt (the epoch), as changes to the system."""
 
-    def probabilities(self, features: Features) -> Probabilities:
-        """The probability of every level, (documents, levels)."""
-
-
-class StorableFitted(Fitted, Protocol):
-    """A system that has learnt and can be written to a file."""
+    def predict(self, features: Features) -> Predictions:
+        """The predictions of its objective, (documents, outputs): for levels, the probability of each."""
 
     def arrays(self) -> Arrays:
-        """All that was learnt, by name: what `StorableSystem.restored` takes."""
+        """All that was learnt, by name: what `System.restored` takes."""
 
 
-OnEpoch = Callable[[int, Callable[[Features], Probabilities]], None]
+@dataclass(frozen=True)
+class PatternShares:
+    """A document's outputs as a sum.
+
+    Shapes, with P patterns in the document: ``patterns`` and ``weights`` (P,), ``of_patterns`` (P, outputs) and
+    ``of_text`` (outputs,).
+    """
+
+    patterns: npt.NDArray[np.integer]
+    weights: npt.NDArray[np.float64]
+    of_patterns: npt.NDArray[np.floating]
+    of_text: npt.NDArray[np.floating]
+
+
+@runtime_checkable
+class ExplainsByShares(Protocol):
+    """A fitted system whose outputs are a sum over the patterns of a document."""
+
+    def shares(self, features: Features) -> PatternShares:
+        """What the patterns and the text of one document add to its outputs."""
+
+
+@runtime_checkable
+class CountsUnseen(Protocol):
+    """A fitted system that knows which patterns its training documents had."""
+
+    def unseen_subgraphs(self, counts: sparse.csr_array) -> npt.NDArray[np.int64]:
+        """How many subgraphs of each document have a pattern that no training document has."""
+
+
+@runtime_checkable
+class TrainsInChunks(Protocol):
+    """A system that can be trained on more documents than fit into memory, and by several processes together."""
+
+    def fit_with(self, lesson: Lesson, trainer: Trainer) -> Fitted:
+        """Learn in the way of a trainer."""
 
 
 class System(ABC):
-    """A way to predict levels, with its hyper-parameters; a frozen dataclass.
+    """A way to judge documents, with its hyper-parameters; a frozen dataclass.
 
     A new system is one file with one subclass, and one line in `registry`.
     """
@@ -75,6 +151,8 @@ class System(ABC):
     citation: ClassVar[str] = ""
     # Which of the features that every document has it looks at, besides the tallies.
     looks_at: ClassVar[frozenset[Literal["patterns", "vector"]]] = frozenset()
+    # How many sentences of a document it reads, where it does not read all of them.
+    most_sentences: ClassVar[int | None] = None
     # What it is blind to, a sentence each, for the cards of its models.
     limits: ClassVar[tuple[str, ...]] = ()
     # Changes that the search on dev tries, unless the experiment names others: each list of values by its name.
@@ -96,24 +174,14 @@ class System(ABC):
         """The system with those of the settings that concern it."""
 
     @abstractmethod
-    def fit(
-        self,
-        training: Graded,
-        dev: Graded | None,
-        levels: int,
-        *,
-        seed: int,
-        on_epoch: OnEpoch | None = None,
-    ) -> Fitted:
-        """Learn from graded documents.
+    def fit(self, lesson: Lesson) -> Fitted:
+        """Learn from graded documents."""
 
-        Args:
-            training: The documents to learn from.
-            dev: Documents to choose the epoch with; without them the last one is taken.
-            levels: How many levels there are, also where the documents do not show all of them.
-            seed: Of all that is drawn at random.
-            on_epoch: Called after every epoch with its number and the probabilities that the system gives then;
-                systems that do not learn in epochs do not call it.
+    @abstractmethod
+    def restored(self, arrays: Arrays, objective: Objective) -> Fitted:
+        """The fitted system that gave these arrays.
+
+        Raises KeyError, ValueError or RuntimeError where they are not those of such a system.
         """
 
     def __post_init__(self) -> None:
@@ -175,29 +243,6 @@ def _changed_group(group: BaseModel, name: str, value: Any, full_name: str) -> B
         raise CohegraphError(f"{full_name}={value!r} is not valid: {in_words(error.errors()[0])}.") from None
 
 
-class StorableSystem(System):
-    """A system whose learnt arrays are saved by `SystemModel`; the method itself has `CoherenceModel` for that."""
-
-    @abstractmethod
-    def fit(
-        self,
-        training: Graded,
-        dev: Graded | None,
-        levels: int,
-        *,
-        seed: int,
-        on_epoch: OnEpoch | None = None,
-    ) -> StorableFitted:
-        """Learn from graded documents; see `System.fit`."""
-
-    @abstractmethod
-    def restored(self, arrays: Arrays, levels: int) -> StorableFitted:
-        """The fitted system that gave these arrays.
-
-        Raises KeyError, ValueError or RuntimeError where they are not those of such a system.
-        """
-
-
 def expect_shapes(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) -> None:
     """Raise a ValueError where arrays have other names or shapes; None stands for any length."""
     if set(arrays) != set(shapes):
@@ -211,6 +256,10 @@ def expect_shapes(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) 
             raise ValueError(f"the array {name} has the shape {found}")
 
 
+NOUNS_ALONE = (
+    "It sees connections between nouns: a text that is held together by pronouns, or whose sentences are in a wrong "
+    "order though their nouns recur, may be judged wrongly."
+)
 RECURRING_NOUNS = (
     "It sees which nouns recur, and in which grammatical role: a text that is held together by pronouns or by other "
     "words for the same thing may be judged wrongly."
@@ -219,10 +268,3 @@ ONE_VECTOR = (
     "It sees the wording of the whole text as one vector: how sentences connect, and in which order they stand, hardly "
     "shows in it."
 )
-
-
-def spread(probabilities: Probabilities, classes: Classes, levels: int) -> Probabilities:
-    """Probabilities of the classes seen in training as those of all levels; a level never seen gets 0."""
-    full = np.zeros((len(probabilities), levels))
-    full[:, classes] = probabilities
-    return full

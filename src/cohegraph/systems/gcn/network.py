@@ -45,8 +45,8 @@ class TrainedGCN:
     pattern_sums: Floats
     pattern_degrees: Floats
 
-    def logits(self, weights: sparse.csr_array, vectors: Floats) -> Floats:
-        """Logits of new documents, each by itself: a product of matrices may round differently in other company.
+    def outputs(self, weights: sparse.csr_array, vectors: Floats) -> Floats:
+        """Outputs of new documents, each by itself: a product of matrices may round differently in other company.
 
         Args:
             weights: tf-idf weights of the new documents, (new, patterns).
@@ -77,8 +77,8 @@ class TrainedGCN:
         share = b / ((self.pattern_degrees[patterns] + b) * root)
         return share[:, None] * (hidden @ self.w1), (np.maximum(z, 0) / (degree * degree)) @ self.w1
 
-    def logits_together(self, weights: sparse.csr_array, vectors: Floats) -> Floats:
-        """The same as `logits`, to rounding, and faster for many documents: training looks at dev after every epoch."""
+    def outputs_together(self, weights: sparse.csr_array, vectors: Floats) -> Floats:
+        """The same as `outputs`, to rounding, and faster for many documents: training looks at dev in every epoch."""
         dtype = self.w0.dtype
         b, patterns = weights.data.astype(dtype)[:, None], weights.indices
         row_of = np.repeat(np.arange(len(vectors)), np.diff(weights.indptr))

@@ -1,0 +1,116 @@
+"""Labels as a model learns them: levels with their order, or ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cohegraph.errors import CohegraphError
+from cohegraph.labels import as_labels, as_ratings, encode_labels
+from cohegraph.learning.objectives import Objective, Targets, objective_of
+from cohegraph.settings import ObjectiveSettings
+
+Labels = Sequence[Any] | npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What documents should be predicted to be.
+
+    Args:
+        objective: What is learnt.
+        targets: Of every document: level numbers, 0 for the lowest, or ratings from 0 to 1.
+        classes: The labels as scikit-learn sorts them; empty where ratings are learnt.
+        levels: The levels from the lowest to the highest.
+        ordered: Whether that order is known.
+    """
+
+    objective: Objective
+    targets: Targets
+    classes: npt.NDArray[Any]
+    levels: list[Any]
+    ordered: bool
+
+    @classmethod
+    def of(
+        cls, labels: Labels, groups: Sequence[Any] | None, levels: Sequence[Any] | None, settings: ObjectiveSettings
+    ) -> Answers:
+        """Check the labels of training documents and number them."""
+        numbers = None if groups is None else np.unique(np.array([*map(str, groups)]), return_inverse=True)[1]
+        if settings.is_of_levels:
+            encoded = encode_labels(labels, levels)
+            if settings.kind == "ordinal" and not encoded.ordered:
+                raise CohegraphError(
+                    "The order of these levels is not known: name them from lowest to highest with --levels.",
+                    code="unknown-order",
+                )
+            objective = objective_of(settings.kind, len(encoded.levels))
+            values = level_numbers(encoded.classes, encoded.levels)[encoded.codes]
+            return cls(objective, Targets(values, numbers), encoded.classes, encoded.levels, encoded.ordered)
+        if settings.kind == "ranking" and groups is None:
+            raise CohegraphError(
+                "Ranking needs to know which documents belong together: name the column with --group-column, or give "
+                "groups to fit.",
+                code="no-groups",
+            )
+        ratings = as_ratings(labels, settings.range)
+        if not len(ratings):
+            raise CohegraphError("There are no documents to learn from.", code="no-documents")
+        names = level_names(settings, levels)
+        return cls(objective_of(settings.kind, 0), Targets(ratings, numbers), np.array([]), names, True)
+
+    @property
+    def label_order(self) -> tuple[int, ...] | None:
+        """The numbers of the levels in the alphabetical order of their labels."""
+        return tuple(level_numbers(self.classes, self.levels).tolist()) if len(self.classes) else None
+
+    @property
+    def codes(self) -> npt.NDArray[np.int64] | None:
+        """The place of every document's label among the classes; none where ratings are learnt."""
+        if self.label_order is None:
+            return None
+        return np.asarray(np.argsort(self.label_order)[self.targets.values])
+
+    def counted(self, targets: Targets) -> dict[str, int]:
+        """How many documents have each label, or how many have a rating."""
+        if self.label_order is None:
+            return {"rated": len(targets)}
+        numbers = zip(self.label_order, self.classes.tolist(), strict=True)
+        return {str(label): int((targets.values == number).sum()) for number, label in numbers}
+
+
+def level_numbers(classes: npt.NDArray[Any], levels: Sequence[Any]) -> npt.NDArray[np.int64]:
+    """For each of the sorted classes its number in the order of levels, 0 for the lowest."""
+    place = {level: number for number, level in enumerate(levels)}
+    return np.array([place[label] for label in classes.tolist()], dtype=np.int64)
+
+
+def numbers_of(labels: Labels, levels: Sequence[Any], which: str) -> npt.NDArray[np.int64]:
+    """The level numbers of further documents, whose labels must be known; ``which`` says what documents they are."""
+    values = as_labels(labels).tolist()
+    place = {level: number for number, level in enumerate(levels)}
+    unknown = sorted(set(values) - set(place), key=str)
+    if unknown:
+        raise CohegraphError(
+            f"The {which} documents have a label that the training documents lack: '{unknown[0]}'.",
+            code="unknown-label",
+        )
+    return np.array([place[label] for label in values], dtype=np.int64)
+
+
+def level_names(settings: ObjectiveSettings, given: Sequence[Any] | None) -> list[Any]:
+    """The names of the levels that thresholds make of ratings."""
+    number = len(settings.thresholds) + 1
+    if given is not None:
+        if len(set(given)) != number or len(given) != number:
+            raise CohegraphError(
+                f"There are {len(settings.thresholds)} thresholds, so give the names of {number} levels, not "
+                f"{len(given)}.",
+                code="level-count",
+            )
+        return list(given)
+    return {2: ["low", "high"], 3: ["low", "medium", "high"]}.get(number, list(range(1, number + 1)))

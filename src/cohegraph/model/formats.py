@@ -1,0 +1,82 @@
+"""The formats that model folders have had: one reader for each, which gives the description and arrays of the newest.
+
+A model of format 2 says which system it is of, all hyper-parameters of that system, and everything that the system has
+learnt as arrays. Models of format 1 were of two kinds: those of the method, which did not name a system and kept the
+statistics of the surface figures in the description, and those of other systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
+
+from cohegraph.learning.calibration import Calibration
+from cohegraph.settings import Settings
+
+FORMAT = 2
+Arrays = dict[str, npt.NDArray[Any]]
+About = dict[str, Any]
+_OF_METHOD = ("corpus_graph", "nodes", "training")
+_SURFACE = ("surface_mean", "surface_scale")
+
+
+class Description(BaseModel):
+    """The values of a model's JSON file that are needed to use it, each of its type."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str
+    note: str
+    system: str
+    hyper_parameters: dict[str, Any]
+    classes: list[str | int | float | bool]
+    levels: list[str | int | float | bool]
+    ordered: bool
+    documents: int = Field(ge=1, lt=2**53)
+    dimensions: int = Field(ge=1, lt=2**20)
+    widths: dict[Literal["states", "words"], int]
+    parts: dict[str, str]
+    training: dict[str, Any]
+    settings: dict[str, Any]
+    calibration: Calibration = Calibration()
+
+
+def _from_1(about: About, arrays: Arrays) -> tuple[About, Arrays]:
+    """Format 1, written before a model named its system in every case."""
+    about, arrays = dict(about), dict(arrays)
+    settings = {group: dict(values) for group, values in about["settings"].items()}
+    settings.setdefault("encoder", {}).setdefault("precision", "float32")  # saved when there was no choice
+    about["settings"] = settings
+    # Classes were numbered as sorted; now levels are, from the lowest on.
+    places = {level: number for number, level in enumerate(about["levels"])}
+    numbers = np.array([places[label] for label in sorted(about["classes"])], dtype=np.int64)
+    if "neighbour_classes" in arrays:
+        arrays["neighbour_classes"] = numbers[arrays["neighbour_classes"]]
+    if "system" in about:
+        return about, arrays
+    flat = Settings.from_dict(settings).flat()
+    about["hyper_parameters"] = {name: value for name, value in flat.items() if name.split(".")[0] in _OF_METHOD}
+    without_edges = flat["corpus_graph.weighting"] == "none" and not flat["corpus_graph.pmi"]
+    about["system"] = "gcn-no-edges" if without_edges else "gcn"
+    surface = about.pop("surface", None) if flat["nodes.surface"] else None
+    arrays |= (
+        {} if surface is None else {name: np.array(values) for name, values in zip(_SURFACE, surface, strict=True)}
+    )
+    arrays["training_documents"] = np.array([about["documents"]])
+    arrays["columns"] = numbers
+    about["dimensions"] = int(arrays["w0"].shape[0]) - (0 if surface is None else len(surface[0]))
+    about["widths"] = {}
+    training = dict(about["training"])
+    about["training"] = training | {"chosen": {"training.epochs": training.get("chosen_epoch", 0)}}
+    return about, arrays
+
+
+def _from_2(about: About, arrays: Arrays) -> tuple[About, Arrays]:
+    return about, arrays
+
+
+READERS: dict[int, Callable[[About, Arrays], tuple[About, Arrays]]] = {1: _from_1, FORMAT: _from_2}
