@@ -149,7 +149,7 @@ def _top_patterns(summary: Summary, section: str) -> dict[str, list[tuple[Patter
         if of_section != section or len(found[str(level)]) == _TOP_PATTERNS or _value(r) <= 0:
             continue
         significant = _value(p) < _SIGNIFICANT
-        caption = f"r = {_value(r):.2f}, p = {_value(p):.2g}" + ("" if significant else " (n.s.)")
+        caption = f"r = {r}, p = {p}" + ("" if significant else " (n.s.)")
         found[str(level)].append((pattern_named(str(pattern)), caption, significant))
     return found
 
