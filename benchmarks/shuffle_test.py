@@ -1,11 +1,12 @@
 """Does a system read coherence? How often the original text scores above its own sentences in another order.
 
-    python benchmarks/shuffle_test.py hanna-systems FILE build/results/hanna-systems --group Human
-    python benchmarks/shuffle_test.py ellipse-cohesion-systems FILE build/results/ellipse-cohesion-systems --level high
+    python benchmarks/shuffle_test.py hanna-systems FILE build/runs/hanna-systems --group Human
+    python benchmarks/shuffle_test.py ellipse-cohesion-systems FILE build/runs/ellipse-cohesion-systems --level high
 
 Every system of a finished experiment is trained again as it was in each fold, with what was chosen there, and scores
 the test documents of a kind (a group, a level) and the same documents with their sentences shuffled. The score is the
-expected level. What is done is kept beside the results, and a run that was stopped goes on where it was.
+expected level. What is done is kept beside the results, and a run that was stopped goes on where it was. The table is
+added to the experiment's summary.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ import numpy as np
 from cohegraph.experiments.plan import read_experiment, ready_experiments
 from cohegraph.experiments.results_folder import RESULTS, line_name, read_lines
 from cohegraph.experiments.runner import prepare
+from cohegraph.experiments.summary import SUMMARY, read_summary
+from cohegraph.experiments.table import Number, Table, write_tables
 from cohegraph.experiments.units import Result
 from cohegraph.explain.changed_texts import apart, joined
 from cohegraph.features import Featurizer
-from cohegraph.files import write_atomically
 from cohegraph.progress import track
 from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.systems.registry import SYSTEMS
@@ -68,9 +70,11 @@ def main() -> None:
             done[line["system"], line["fold"]] = line
             with file.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(line) + "\n")
-    page = table(list(done.values()), options)
-    write_atomically(options.results / "tables" / "shuffle-test.md", page)
-    print(page)
+    found_table = table(list(done.values()), options)
+    write_tables([found_table], options.results)
+    summary = options.results / SUMMARY
+    read_summary(summary).with_table(found_table).write(summary)
+    print(found_table.markdown())
 
 
 def shuffled(texts: list[str], rows: list[int], featurizer: Featurizer) -> tuple[list[str], list[int]]:
@@ -124,7 +128,7 @@ def _run(unit, result: Result) -> dict:
     }
 
 
-def table(lines: list[dict], options) -> str:
+def table(lines: list[dict], options) -> Table:
     """Shares of documents whose original is above, equal to and below its shuffled version."""
     by_system = defaultdict(list)
     for line in lines:
@@ -138,17 +142,23 @@ def table(lines: list[dict], options) -> str:
         # Systems that do not read order still see another cut into tokens, and round differently.
         above, below = (difference > 1e-6).mean(), (difference < -1e-6).mean()
         rows.append(
-            f"| {system.title} | {100 * above:.1f} | {100 * abs(1 - above - below):.1f} | {100 * below:.1f} | "
-            f"{difference.mean():+.3f} |"
+            (
+                system.title,
+                *(Number(100 * float(share), decimals=1) for share in (above, abs(1 - above - below), below)),
+                Number(float(difference.mean()), decimals=3, signed=True),
+            )
         )
     documents = sum(len(one["original"]) for one in by_system[next(iter(by_system))])
     off = max(line["off"] for line in lines)
-    return (
-        f"**The shuffle test on {options.experiment}, {documents} documents ({kind})**\n\n"
-        "| system | original above, % | equal, % | below, % | mean difference |\n|---|---:|---:|---:|---:|\n"
-        + "\n".join(rows)
-        + "\n\nThe expected level (0 to 2) of a test document against that of the same document with its sentences "
-        f"shuffled once. Scores of the originals differ from those of the experiment by {off:.1g} at most.\n"
+    return Table(
+        "shuffle-test",
+        f"The shuffle test on {options.experiment}, {documents} documents ({kind})",
+        ("system", "original above, %", "equal, %", "below, %", "mean difference"),
+        tuple(rows),
+        (
+            "The expected level (0 to 2) of a test document against that of the same document with its sentences "
+            f"shuffled once. Scores of the originals differ from those of the experiment by {off:.1g} at most.",
+        ),
     )
 
 

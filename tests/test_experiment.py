@@ -16,10 +16,13 @@ import pytest
 
 from cohegraph.corpora.starter import CORPUS
 from cohegraph.errors import CohegraphError
+from cohegraph.experiments.figures import figures, write_figures
 from cohegraph.experiments.outcome import Outcome
 from cohegraph.experiments.plan import make_experiment, read_experiment, ready_experiments
-from cohegraph.experiments.report import write_report
+from cohegraph.experiments.report import summarize, write_report
 from cohegraph.experiments.runner import Work, run_experiment
+from cohegraph.experiments.summary import SUMMARY, read_summary
+from cohegraph.experiments.table import write_tables
 from cohegraph.experiments.units import run_unit
 from cohegraph.features import Featurizer
 from cohegraph.scale.feature_cache import FILE, FeatureCache
@@ -250,9 +253,26 @@ def test_the_report_stands_by_itself(finished):
         } <= names
 
 
+def test_tables_and_figures_can_be_made_again_from_the_summary(finished, tmp_path):
+    folder, done = finished
+    summary = read_summary(folder / SUMMARY)
+    assert summary == summarize(Outcome(done))
+    write_tables(summary.tables.values(), tmp_path)
+    write_figures(figures(summary), tmp_path)
+    for kind in ("tables", "figures"):
+        written = {file.name: file.read_bytes() for file in (folder / kind).iterdir() if "example-" not in file.name}
+        assert written == {file.name: file.read_bytes() for file in (tmp_path / kind).iterdir()}
+
+
+def test_no_text_is_in_the_summary(finished):
+    folder, done = finished
+    content = (folder / SUMMARY).read_text("utf-8")
+    assert not [text for text in done.work.corpus.texts if text[:40] in content]
+
+
 def test_no_place_of_this_machine_is_written(finished):
     folder, _ = finished
-    for name in ("experiment.json", "report.html", "results.jsonl"):
+    for name in ("experiment.json", "report.html", "results.jsonl", SUMMARY):
         assert str(CORPUS.parent) not in (folder / name).read_text("utf-8")
 
 

@@ -16,9 +16,10 @@ from cohegraph.cli.app import app
 from cohegraph.corpora.starter import CORPUS
 from cohegraph.errors import CohegraphError
 from cohegraph.experiments.analyses import wilson
+from cohegraph.experiments.figures import unique_file_names
 from cohegraph.experiments.outcome import Outcome
 from cohegraph.experiments.plan import make_experiment, read_experiment
-from cohegraph.experiments.report import unique_file_names, write_report
+from cohegraph.experiments.report import write_report
 from cohegraph.experiments.runner import run_experiment
 from cohegraph.settings import parse_change
 

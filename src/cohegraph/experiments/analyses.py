@@ -8,22 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib import cbook
 from scipy import stats
 
 from cohegraph.experiments.outcome import Outcome
-from cohegraph.experiments.table import Cell, Number, Table
+from cohegraph.experiments.table import Cell, Interval, Number, Table
 from cohegraph.features import Features
 from cohegraph.graph.catalogue import Pattern, catalogue
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-SIGNIFICANT = 0.05
 WILSON = "The 95 % intervals are Wilson's, from the share of right decisions and the number of documents."
 PATTERN_NAMES = (
     "A pattern is named after its sentences and links: 4:12.13.23 has four sentences, the first linked to the second "
     "and to the third, the second to the third; 4:- has no links. With an o before it, the order of sentences counts."
 )
-TOP_PATTERNS = 2
+# The columns that a box plot is drawn from.
+BOX = ("lower whisker", "lower quartile", "median", "upper quartile", "upper whisker", "mean")
 _FEWEST_DOCUMENTS = 3
 
 
@@ -203,8 +204,8 @@ def correlations_table(outcome: Outcome) -> Table:
         for level, found in section_correlations(outcome, section).items():
             for one in found:
                 connected = "connected" if one.pattern.connected else "disconnected"
-                p, corrected = f"{one.p:.3g}", f"{one.corrected_p:.3g}"
-                rows.append((section, level, one.pattern.name, connected, Number(one.r, decimals=3), p, corrected))
+                figures = (Number(one.r, decimals=3), _p_value(one.p), _p_value(one.corrected_p))
+                rows.append((section, level, one.pattern.name, connected, *figures))
     return Table(
         "pattern-correlations",
         f"Pearson correlation of patterns with levels on {outcome.corpus.name}",
@@ -216,6 +217,10 @@ def correlations_table(outcome: Outcome) -> Table:
             PATTERN_NAMES,
         ),
     )
+
+
+def _p_value(p: float) -> Number:
+    return Number(p, decimals=3, significant=True)
 
 
 def structure_by_level(outcome: Outcome) -> dict[str, dict[str, Floats]]:
@@ -264,7 +269,7 @@ def structure_table(outcome: Outcome) -> Table:
                     else Number(float("nan"))
                     for values in by_level.values()
                 ),
-                f"{p:.3g}",
+                _p_value(p),
             )
         )
     return Table(
@@ -276,6 +281,25 @@ def structure_table(outcome: Outcome) -> Table:
             "Mean (std) over documents. Density: the share of sentence pairs within a window that are linked; "
             "connected subgraphs: the share of a document's subgraphs that hang together.",
         ),
+    )
+
+
+def structure_quartiles_table(outcome: Outcome) -> Table:
+    """What box plots of the structure by level are drawn from."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, by_level in structure_by_level(outcome).items():
+        shown = {level: values for level, values in by_level.items() if len(values)}
+        for level, box in zip(shown, cbook.boxplot_stats(list(shown.values())), strict=True):
+            figures = (float(box[key]) for key in ("whislo", "q1", "med", "q3", "whishi", "mean"))
+            rows.append(
+                (name, level, *(Number(figure, decimals=1 if name == "sentences" else 3) for figure in figures))
+            )
+    return Table(
+        "structure-quartiles",
+        f"Structure of the documents of {outcome.corpus.name} by level: quartiles",
+        ("figure", "level", *BOX),
+        tuple(rows),
+        ("Whiskers end at the last document within 1.5 times the distance of the quartiles from these.",),
     )
 
 
@@ -329,7 +353,7 @@ def sensitivity_table(outcome: Outcome) -> Table:
     for setting, points in sensitivity_points(outcome).items():
         decimals = max(len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value, *_ in points)
         rows += [
-            (setting, Number(value, decimals=decimals), Number(mean), f"{low:.1f} to {high:.1f}")
+            (setting, Number(value, decimals=decimals), Number(mean), Interval(low, high))
             for value, mean, low, high in points
         ]
     return Table(
@@ -346,6 +370,7 @@ def analysis_tables(outcome: Outcome) -> Iterator[Table]:
     yield level_distribution_table(outcome)
     yield accuracy_by_length_table(outcome)
     yield structure_table(outcome)
+    yield structure_quartiles_table(outcome)
     yield pattern_frequency_table(outcome)
     yield correlations_table(outcome)
     if outcome.experiment.sensitivity:

@@ -7,7 +7,7 @@ from collections import Counter
 from cohegraph.experiments.measures import Estimate
 from cohegraph.experiments.outcome import Outcome, percent
 from cohegraph.experiments.significance import Comparison
-from cohegraph.experiments.table import Cell, Number, shown, with_best
+from cohegraph.experiments.table import Cell, Interval, Number, with_best
 
 _SMALLEST_P = 0.0001
 COMPARISON_COLUMNS = ("difference", "95 % interval", "p (bootstrap)", "only first", "only second", "p (McNemar)")
@@ -25,9 +25,9 @@ def comparison_cells(found: Comparison) -> tuple[Cell, ...]:
     )
 
 
-def interval_of(found: Comparison) -> str:
+def interval_of(found: Comparison) -> Interval:
     """The interval of a difference, in points."""
-    return " to ".join(shown(100 * end, 1, signed=True) for end in (found.low, found.high))
+    return Interval(100 * found.low, 100 * found.high, signed=True)
 
 
 def measured(found: Estimate, scale: float, decimals: int) -> Number:
@@ -37,9 +37,9 @@ def measured(found: Estimate, scale: float, decimals: int) -> Number:
     return Number(found.mean, found.std, decimals)
 
 
-def interval_in_words(found: Estimate) -> str:
+def interval_of_accuracy(found: Estimate) -> Interval:
     """The interval of an accuracy, in %."""
-    return f"{100 * found.low:.1f} to {100 * found.high:.1f}"
+    return Interval(100 * found.low, 100 * found.high)
 
 
 def marked(outcome: Outcome, cells: list[Number], *, lowest: bool = False) -> list[Number]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cohegraph.experiments.cells import bold_in_words, interval_in_words, marked, runs_in_words
+from cohegraph.experiments.cells import bold_in_words, interval_of_accuracy, marked, runs_in_words
 from cohegraph.experiments.outcome import Outcome, percent
 from cohegraph.experiments.table import Number, Table
 
@@ -29,7 +29,7 @@ def overview(outcome: Outcome) -> Table:
             (
                 outcome.title(system),
                 accuracy,
-                interval_in_words(found),
+                interval_of_accuracy(found),
                 Number(cost.parameters, decimals=0),
                 Number(cost.seconds, decimals=1),
                 Number(1e3 * cost.seconds_a_document, decimals=2),

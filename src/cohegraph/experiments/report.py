@@ -8,165 +8,55 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
-from cohegraph.experiments.analyses import (
-    SIGNIFICANT,
-    TOP_PATTERNS,
-    WILSON,
-    accuracy_by_length,
-    analysis_tables,
-    level_shares,
-    section_correlations,
-    sensitivity_points,
-    structure_by_level,
-)
+from cohegraph.experiments.analyses import analysis_tables
 from cohegraph.experiments.cells import folds_in_words, interval_of
 from cohegraph.experiments.cost_tables import timed_tables
+from cohegraph.experiments.figures import DrawnFigure, NamedFigure, figures, unique_file_names, write_figures
 from cohegraph.experiments.outcome import Outcome
-from cohegraph.experiments.result_tables import UNORDERED, comparisons, result_tables
-from cohegraph.experiments.table import Table, shown
+from cohegraph.experiments.result_tables import UNORDERED, result_tables
+from cohegraph.experiments.summary import METHOD_PAIRS, SUMMARY, Summary
+from cohegraph.experiments.table import Table, shown, write_tables
 from cohegraph.features import Featurizer
 from cohegraph.files import write_atomically
-from cohegraph.graph.catalogue import Pattern
-from cohegraph.plots.accuracy_by_length import draw_accuracy_by_length
 from cohegraph.plots.example import draw_example
 from cohegraph.plots.ink import without_control
-from cohegraph.plots.level_distribution import draw_level_distribution
-from cohegraph.plots.sensitivity import draw_sensitivity
-from cohegraph.plots.structure_by_level import draw_structure_by_level
-from cohegraph.plots.style import for_page, save
-from cohegraph.plots.systems import draw_systems
-from cohegraph.plots.top_patterns import draw_top_patterns
+from cohegraph.plots.style import for_page
 
 PAGE = "report.html"
 _MOST_ROWS_ON_PAGE = 60
-# Bytes: names of files may have 255 of them, with what stands before and behind this part.
-_LONGEST_FILE_NAME = 80
 _TAG = re.compile("<[^<>]+>")
 
 
-@dataclass(frozen=True)
-class NamedFigure:
-    """A figure with its file's name and a caption."""
-
-    name: str
-    caption: str
-    draw: Callable[[], Figure]
-
-
 def write_report(outcome: Outcome, folder: Path, *, device: str = "auto") -> Path:
-    """Write tables, figures and the page into the folder of an experiment; the page's path is given back."""
-    tables = [*result_tables(outcome), *analysis_tables(outcome), *timed_tables(outcome)]
-    _write_tables(tables, folder)
-    place = folder / "figures"
-    place.mkdir(exist_ok=True)
-    drawn = [
-        {"name": one.name, "caption": one.caption, "svg": save(one.draw(), place, one.name)}
-        for one in figures(outcome, device)
-    ]
+    """Write the summary, tables, figures and the page into the folder of an experiment; the page's path is given back.
+
+    Tables and figures are those of the summary, so that they can be made again from its file alone.
+    """
+    summary = summarize(outcome)
+    summary.write(folder / SUMMARY)
+    write_tables(summary.tables.values(), folder)
+    drawn = write_figures([*figures(summary), *_examples(outcome, device)], folder)
     page = folder / PAGE
-    write_atomically(page, without_control(_page(outcome, tables, drawn)))
+    write_atomically(page, without_control(_page(outcome, summary, drawn)))
     return page
 
 
-def _write_tables(tables: list[Table], folder: Path) -> None:
-    place = folder / "tables"
-    place.mkdir(exist_ok=True)
-    for table in tables:
-        for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("tex", table.latex())):
-            write_atomically(place / f"{table.name}.{ending}", text)
-
-
-def figures(outcome: Outcome, device: str = "auto") -> Iterator[NamedFigure]:
-    """All figures of an experiment."""
-    corpus = outcome.corpus
-    method = outcome.title(outcome.method)
-    yield NamedFigure(
-        "systems",
-        "Accuracy of every system with its 95 % interval over documents.",
-        lambda: draw_systems(_system_rows(outcome), method, "accuracy, %"),
+def summarize(outcome: Outcome) -> Summary:
+    """All tables of an experiment, and what shaped it."""
+    tables = (*result_tables(outcome), *analysis_tables(outcome), *timed_tables(outcome))
+    return Summary(
+        outcome.finished.about,
+        outcome.title(outcome.method),
+        outcome.title(outcome.baseline),
+        {table.name: table for table in tables},
     )
-    shares = level_shares(outcome)
-    # The same order in all figures: the baseline, then the method.
-    compared = tuple(dict.fromkeys((outcome.baseline, outcome.method)))
-    bars = {"true levels": shares[""].tolist()} | {outcome.title(name): shares[name].tolist() for name in compared}
-    yield NamedFigure(
-        "level-distribution",
-        "Predicted levels against the true ones.",
-        lambda: draw_level_distribution(corpus.levels, bars),
-    )
-    bins = accuracy_by_length(outcome, compared)
-    yield NamedFigure(
-        "accuracy-by-length",
-        f"Accuracy against document length, in bins of about equally many documents. {WILSON}",
-        lambda: draw_accuracy_by_length(
-            [one.title for one in bins],
-            {outcome.title(name): [one.accuracy[name] for one in bins] for name in compared},
-        ),
-    )
-    yield NamedFigure(
-        "structure-by-level",
-        "Structure of documents by level: boxes hold half of the documents, dots are means.",
-        lambda: draw_structure_by_level(structure_by_level(outcome)),
-    )
-    file_names = unique_file_names(corpus.section_names)
-    for section in corpus.section_names:
-        chosen = _top_patterns(outcome, section)
-        if any(chosen.values()):
-            single = len(corpus.section_names) == 1
-            yield NamedFigure(
-                "top-patterns" if single else f"top-patterns-{file_names[section]}",
-                f"The {TOP_PATTERNS} patterns with the highest correlation with each level"
-                + ("" if single else f" in {section}")
-                + ": r is Pearson's, p is corrected for the number of tests (Holm). Circles are sentences in reading "
-                "order, arrows are links, filled circles have none. Grey patterns (n.s.) could go with the level "
-                "by chance.",
-                lambda chosen=chosen: draw_top_patterns(chosen),  # type: ignore[misc]
-            )
-    if outcome.experiment.sensitivity:
-        settings = outcome.experiment.settings_of(corpus.section_names[0]).flat()
-        curves = sensitivity_points(outcome)
-        yield NamedFigure(
-            "sensitivity",
-            f"Accuracy of {method} with one setting changed at a time, with its 95 % interval over documents; dotted: "
-            "the value used elsewhere here.",
-            # A setting that is off has no value to draw a line at.
-            lambda: draw_sensitivity(
-                curves, {name: float(settings[name]) for name in curves if settings[name] is not None}
-            ),
-        )
-    yield from _examples(outcome, device)
-
-
-def _system_rows(outcome: Outcome) -> list[tuple[str, float, float, float]]:
-    rows = []
-    for system in outcome.systems:
-        found = outcome.overall(system)
-        rows.append((outcome.title(system), 100 * found.mean, 100 * found.low, 100 * found.high))
-    return rows
-
-
-def _top_patterns(outcome: Outcome, section: str) -> dict[str, list[tuple[Pattern, str, bool]]]:
-    found = {}
-    for level, correlated in section_correlations(outcome, section).items():
-        top = [one for one in correlated[:TOP_PATTERNS] if one.r > 0]
-        found[level] = [
-            (
-                one.pattern,
-                f"r = {one.r:.2f}, p = {one.corrected_p:.2g}" + ("" if one.corrected_p < SIGNIFICANT else " (n.s.)"),
-                one.corrected_p < SIGNIFICANT,
-            )
-            for one in top
-        ]
-    return found
 
 
 def _examples(outcome: Outcome, device: str) -> Iterator[NamedFigure]:
@@ -207,23 +97,7 @@ def _surest(outcome: Outcome) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def unique_file_names(names: Iterable[str]) -> dict[str, str]:
-    """A short name for files of each name, all different on every file system."""
-    found: dict[str, str] = {}
-    taken: set[str] = set()
-    for name in names:
-        plain = "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
-        short = plain.encode("utf-8")[:_LONGEST_FILE_NAME].decode("utf-8", "ignore").strip("-") or "x"
-        number, chosen = 1, short
-        while chosen in taken:
-            number += 1
-            chosen = f"{short}-{number}"
-        taken.add(chosen)
-        found[name] = chosen
-    return found
-
-
-def _page(outcome: Outcome, tables: list[Table], drawn: list[dict[str, str]]) -> str:
+def _page(outcome: Outcome, summary: Summary, drawn: list[DrawnFigure]) -> str:
     environment = Environment(
         loader=PackageLoader("cohegraph", "data/experiments"),
         autoescape=True,
@@ -234,9 +108,10 @@ def _page(outcome: Outcome, tables: list[Table], drawn: list[dict[str, str]]) ->
     experiment = outcome.experiment
     # With a single section these columns are in the table of all measures; the paper's own figures are not.
     single = len(outcome.corpus.section_names) == 1
-    hidden = [table.name for table in tables if table.name in ("accuracy", "macro-f1", "qwk") and not table.muted]
-    by_name = {table.name: table for table in tables if not (single and table.name in hidden)}
-    by_name[_METHOD_PAIRS] = comparisons(outcome, all_pairs=False)
+    tables = summary.tables
+    hidden = [name for name in ("accuracy", "macro-f1", "qwk") if name in tables and not tables[name].muted]
+    by_name = {name: table for name, table in tables.items() if not (single and name in hidden)}
+    by_name[METHOD_PAIRS] = summary.method_pairs()
     about = dict(outcome.finished.about)
     settings = about.pop("settings")
     base: dict[str, dict[str, Any]] = settings[""]
@@ -247,22 +122,21 @@ def _page(outcome: Outcome, tables: list[Table], drawn: list[dict[str, str]]) ->
         protocol=_protocol(outcome),
         headline=_headline(outcome),
         sections=[_on_page(by_name, drawn, *section) for section in _SECTIONS],
-        examples=[_figure(one) for one in drawn if one["name"].startswith("example-")],
+        examples=[_figure(one) for one in drawn if one.name.startswith("example-")],
         missing_examples=_missing_examples(outcome),
         settings={section: json.dumps(values, indent=1, ensure_ascii=False) for section, values in base.items()},
         about=json.dumps(about, indent=1, ensure_ascii=False),
     )
 
 
-_METHOD_PAIRS = "method-pairs"
 # Heading, tables, and the names that figures begin with.
 _SECTIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("Results", ("overview", "accuracy", "measures", "macro-f1", "qwk", "levels"), ("systems",)),
-    ("Differences between systems", (_METHOD_PAIRS, "comparisons", "ablation", "variants", "best-on-test"), ()),
+    ("Differences between systems", (METHOD_PAIRS, "comparisons", "ablation", "variants", "best-on-test"), ()),
     ("What is predicted", ("level-distribution", "accuracy-by-length"), ("level-distribution", "accuracy-by-length")),
     (
         "Structure and levels",
-        ("structure-by-level", "pattern-frequencies", "pattern-correlations"),
+        ("structure-by-level", "structure-quartiles", "pattern-frequencies", "pattern-correlations"),
         ("structure-by-level", "top-patterns"),
     ),
     ("Sensitivity", ("sensitivity",), ("sensitivity",)),
@@ -272,24 +146,20 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 def _on_page(
     tables: dict[str, Table],
-    drawn: list[dict[str, str]],
+    drawn: list[DrawnFigure],
     heading: str,
     table_names: tuple[str, ...],
     beginnings: tuple[str, ...],
 ) -> dict[str, Any]:
     return {
         "heading": heading,
-        "figures": [_figure(one) for one in drawn if one["name"].startswith(beginnings) and beginnings],
+        "figures": [_figure(one) for one in drawn if one.name.startswith(beginnings) and beginnings],
         "tables": [_table(tables[name]) for name in table_names if name in tables],
     }
 
 
-def _figure(one: dict[str, str]) -> dict[str, Any]:
-    return {
-        "name": one["name"],
-        "caption": one["caption"],
-        "svg": Markup(for_page(_own_names(one["svg"], one["name"]))),
-    }
+def _figure(one: DrawnFigure) -> dict[str, Any]:
+    return {"name": one.name, "caption": one.caption, "svg": Markup(for_page(_own_names(one.svg, one.name)))}
 
 
 def _own_names(svg: str, name: str) -> str:

@@ -14,8 +14,8 @@ from cohegraph.experiments.cells import (
     COMPARISON_COLUMNS,
     bold_in_words,
     comparison_cells,
-    interval_in_words,
     interval_of,
+    interval_of_accuracy,
     marked,
     measured,
     runs_in_words,
@@ -156,9 +156,8 @@ def all_measures(outcome: Outcome) -> Table:
     rows = []
     for number, system in enumerate(outcome.systems):
         found = outcome.overall(system)
-        interval = interval_in_words(found)
         cells: list[Cell] = [columns[name][number] for name in names]
-        rows.append((outcome.title(system), cells[0], interval, *cells[1:]))
+        rows.append((outcome.title(system), cells[0], interval_of_accuracy(found), *cells[1:]))
     return Table(
         "measures",
         f"All measures on {outcome.corpus.name}",
@@ -193,19 +192,17 @@ def levels(outcome: Outcome) -> Table:
     )
 
 
-def comparisons(outcome: Outcome, *, all_pairs: bool = True) -> Table:
-    """Every two systems against each other, the method's pairs first; or its pairs alone."""
+def comparisons(outcome: Outcome) -> Table:
+    """Every two systems against each other, the method's pairs first."""
     others = [system for system in outcome.systems if system != outcome.method]
-    pairs = [(outcome.method, other) for other in others] if outcome.method in outcome.systems else []
-    pairs += list(combinations(reversed(others), 2)) if all_pairs else []
+    pairs = [*((outcome.method, other) for other in others), *combinations(reversed(others), 2)]
     rows = tuple(
         (outcome.title(first), outcome.title(second), *comparison_cells(outcome.comparison(first, second)))
         for first, second in pairs
     )
     return Table(
-        "comparisons" if all_pairs else "method-pairs",
-        f"{'All pairs of systems' if all_pairs else outcome.title(outcome.method) + ' against the others'} on "
-        f"{outcome.corpus.name}",
+        "comparisons",
+        f"All pairs of systems on {outcome.corpus.name}",
         ("system", "against", *COMPARISON_COLUMNS),
         rows,
         (

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from pathlib import Path
+
+from cohegraph.files import write_atomically
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -25,7 +28,8 @@ _COLUMNS_OF_A_PAGE = 8
 class Number:
     """A figure with, where there is one, its std or its interval beside it; shown with so many decimals.
 
-    A ``signed`` one is a difference: it has a plus where it is above 0.
+    A ``signed`` one is a difference: it has a plus where it is above 0. With ``significant``, decimals are significant
+    digits, as for p values.
     """
 
     value: float
@@ -34,9 +38,14 @@ class Number:
     best: bool = False
     signed: bool = False
     interval: tuple[float, float] | None = None
+    significant: bool = False
 
     def __str__(self) -> str:
-        return _NONE if math.isnan(self.value) else shown(self.value, self.decimals, signed=self.signed)
+        if math.isnan(self.value):
+            return _NONE
+        if self.significant:
+            return f"{self.value:.{self.decimals}g}"
+        return shown(self.value, self.decimals, signed=self.signed)
 
     @property
     def spread(self) -> str:
@@ -44,7 +53,7 @@ class Number:
         if math.isnan(self.value):
             return ""
         if self.interval is not None:
-            return " to ".join(shown(end, self.decimals) for end in self.interval)
+            return str(Interval(*self.interval, self.decimals))
         return "" if self.std is None else shown(self.std, self.decimals)
 
 
@@ -56,7 +65,20 @@ def shown(value: float, decimals: int, *, signed: bool = False) -> str:
     return f"+{text}" if signed and value > 0 else text
 
 
-Cell = Number | str
+@dataclass(frozen=True)
+class Interval:
+    """An interval that has a column of its own."""
+
+    low: float
+    high: float
+    decimals: int = 1
+    signed: bool = False
+
+    def __str__(self) -> str:
+        return " to ".join(shown(end, self.decimals, signed=self.signed) for end in (self.low, self.high))
+
+
+Cell = Number | Interval | str
 
 
 @dataclass(frozen=True)
@@ -70,6 +92,11 @@ class Table:
     notes: tuple[str, ...] = ()
     muted: frozenset[int] = field(default_factory=frozenset)
     ruled: frozenset[int] = field(default_factory=frozenset)
+
+    def column(self, name: str) -> list[Cell]:
+        """The cells under a name in the header."""
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
 
     def markdown(self) -> str:
         """A table of GitHub's Markdown, with title and notes."""
@@ -95,7 +122,7 @@ class Table:
                     cells.append("" if math.isnan(cell.value) else str(cell))
                     cells += [cell.spread] if spread[i] else []
                 else:
-                    cells += [cell, ""] if spread[i] else [cell]
+                    cells += [str(cell), ""] if spread[i] else [str(cell)]
             writer.writerow(cells)
         return out.getvalue()
 
@@ -164,6 +191,15 @@ class Table:
         return ["---" if self._is_text(i) else "---:" for i in self._numbers()]
 
 
+def write_tables(tables: Iterable[Table], folder: Path) -> None:
+    """Write every table as Markdown, CSV and LaTeX into the subfolder ``tables``."""
+    place = folder / "tables"
+    place.mkdir(parents=True, exist_ok=True)
+    for table in tables:
+        for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("tex", table.latex())):
+            write_atomically(place / f"{table.name}.{ending}", text)
+
+
 def with_best(cells: list[Number], allowed: Sequence[bool] | None = None, *, lowest: bool = False) -> list[Number]:
     """The same figures with the highest (or ``lowest``) of those allowed marked, and all that look the same."""
     may = [True] * len(cells) if allowed is None else allowed
@@ -179,14 +215,14 @@ def _md_row(cells: tuple[str, ...] | list[str]) -> str:
 
 
 def _md(cell: Cell) -> str:
-    if isinstance(cell, str) or not cell.best:
+    if not isinstance(cell, Number) or not cell.best:
         return _text(cell)
     return f"**{cell}** ({cell.spread})" if cell.spread else f"**{cell}**"
 
 
 def _text(cell: Cell) -> str:
-    if isinstance(cell, str):
-        return cell
+    if not isinstance(cell, Number):
+        return str(cell)
     return f"{cell} ({cell.spread})" if cell.spread else str(cell)
 
 
@@ -195,15 +231,15 @@ def _tex(text: str) -> str:
 
 
 def _tex_cell(cell: Cell) -> str:
-    if isinstance(cell, str):
-        return _tex(cell)
+    if not isinstance(cell, Number):
+        return _tex(str(cell))
     shown = rf"\textbf{{{_tex(str(cell))}}}" if cell.best else _tex(str(cell))
     return rf"{shown}\textsubscript{{{cell.spread}}}" if cell.spread else shown
 
 
 def _html(cell: Cell) -> str:
-    if isinstance(cell, str):
-        return escape(cell)
+    if not isinstance(cell, Number):
+        return escape(str(cell))
     shown = f"<b>{cell}</b>" if cell.best else str(cell)
     return f"{shown} <small>{cell.spread}</small>" if cell.spread else shown
 

@@ -72,6 +72,17 @@ def catalogue(k: int, kind: PatternKind = "isomorphic") -> Catalogue:
     return Catalogue(k, kind, tuple(patterns), table)
 
 
+def pattern_named(name: str) -> Pattern:
+    """The pattern that has this name in a catalogue."""
+    kind: PatternKind = "ordered" if name.startswith("o") else "isomorphic"
+    k = name.removeprefix("o").partition(":")[0]
+    if k in map(str, SIZES):
+        for pattern in catalogue(int(k), kind).patterns:
+            if pattern.name == name:
+                return pattern
+    raise CohegraphError(f"There is no pattern '{name}': a name is like 4:12.13.23, or o4:12.13.23.")
+
+
 def _smallest_equal_mask(k: int) -> npt.NDArray[np.int64]:
     """For every mask the smallest mask of an isomorphic graph.
 

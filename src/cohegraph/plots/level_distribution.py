@@ -11,7 +11,7 @@ from cohegraph.plots.style import BASELINE, METHOD, TRUE, WIDTH, axes, figure, s
 
 
 def draw_level_distribution(levels: Sequence[str], shares: Mapping[str, Sequence[float]]) -> Figure:
-    """Bars of shares in per cent by level; ``shares`` are in the order true levels, baseline, method."""
+    """Bars by level; ``shares`` are in per cent, in the order true levels, baseline, method."""
     with figure(WIDTH, 3.6) as drawing:
         plot = axes(drawing)
         width = 0.8 / len(shares)
@@ -19,7 +19,7 @@ def draw_level_distribution(levels: Sequence[str], shares: Mapping[str, Sequence
         colours = (TRUE, *(BASELINE, METHOD)[-(len(shares) - 1) :])
         for number, ((title, values), colour) in enumerate(zip(shares.items(), colours, strict=False)):
             left = places + (number - (len(shares) - 1) / 2) * width
-            bars = plot.bar(left, [100 * value for value in values], width * 0.92, label=title, color=colour)
+            bars = plot.bar(left, values, width * 0.92, label=title, color=colour)
             plot.bar_label(bars, fmt="%.0f", padding=2, fontsize=8)
         plot.set_xticks(places, [shortened(level, max(4, 80 // len(levels))) for level in levels])
         plot.set_ylabel("documents, %")
