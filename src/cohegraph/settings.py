@@ -64,6 +64,15 @@ class EncoderSettings(_Group):
 class LinkSettings(_Group):
     """Step 2, Algorithm 1: when two sentences link."""
 
+    linkers: tuple[str, ...] = Field(
+        ("nouns",), min_length=1, description="What links sentences: nouns is Algorithm 1; several work together."
+    )
+    combine: Literal["union", "side-by-side"] = Field(
+        "union", description="Links of several kinds are counted as one graph, or as one block of patterns for each."
+    )
+    thresholds: dict[str, Share] = Field(
+        {}, description="The strength above which a linker links, by its name; nouns have delta instead."
+    )
     delta: float = Field(
         0.8, gt=0, le=1, description="The cosine that two nouns must exceed; it belongs to the vectors."
     )
@@ -72,6 +81,18 @@ class LinkSettings(_Group):
     noun_form: Literal["text", "lemma"] = Field("text", description="Nouns are compared as written, or as lemmas.")
     proper_nouns: bool = Field(True, description="Names count as nouns.")
     min_words: int = Field(0, ge=0, description="Sentences with fewer words are left out of the graph.")
+
+    @field_validator("linkers", mode="before")
+    @classmethod
+    def _separated_by_commas(cls, value: Any) -> Any:
+        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("linkers")
+    @classmethod
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("name every linker once")
+        return value
 
 
 class SubgraphSettings(_Group):

@@ -50,10 +50,10 @@ def explain(
     _check_targets([one for one in (html, svg) if one is not None], [file, *([] if against is None else [against])])
     before = None if against is None else _text(str(against))
     folder_of(model)
+    from cohegraph.explain.arcs import draw_arcs
     from cohegraph.explain.compare import compare
     from cohegraph.explain.explain import explain as why
     from cohegraph.explain.render import report
-    from cohegraph.plots.arcs import draw_arcs
 
     set_threads(threads)
     loaded = load(model, parser=parser, vectors=vectors, encoder=encoder, device=device)

@@ -13,8 +13,8 @@ from scipy import stats
 
 from cohegraph.experiments.outcome import Outcome
 from cohegraph.experiments.table import Cell, Interval, Number, Table
-from cohegraph.features import Features
-from cohegraph.graph.catalogue import Pattern, catalogue
+from cohegraph.features import Features, patterns_of
+from cohegraph.graph.catalogue import Pattern
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -160,7 +160,7 @@ def correlations(features: Features, classes: Ints, levels: int) -> list[list[Co
     long_enough = counts.sum(axis=1) > 0
     if settings is None or long_enough.sum() < _FEWEST_DOCUMENTS:
         return [[] for _ in range(levels)]
-    patterns = catalogue(settings.subgraphs.k, settings.subgraphs.patterns).patterns
+    patterns = patterns_of(settings)
     shares = counts[long_enough] / counts[long_enough].sum(axis=1, keepdims=True)
     varying = np.flatnonzero(np.ptp(shares, axis=0) > 0).tolist()
     tests: list[tuple[int, int, float, float]] = []
@@ -243,7 +243,7 @@ def _structure(features: Features) -> dict[str, Floats]:
     subgraphs = np.maximum(features.tally("subgraphs"), 1)
     connected = np.zeros(features.counts.shape[1])
     if features.settings is not None:
-        kinds = catalogue(features.settings.subgraphs.k, features.settings.subgraphs.patterns).patterns
+        kinds = patterns_of(features.settings)
         connected = np.array([pattern.connected for pattern in kinds], dtype=np.float64)
     return {
         "sentences": features.tally("sentences").astype(np.float64),
@@ -315,7 +315,7 @@ def pattern_frequency_table(outcome: Outcome) -> Table:
     classes = np.concatenate([outcome.corpus.codes[outcome.corpus.rows_of(section)] for section in sections])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     top = np.argsort(-shares.mean(axis=0), kind="stable")[:20]
-    patterns = catalogue(settings.subgraphs.k, settings.subgraphs.patterns).patterns if settings else ()
+    patterns = patterns_of(settings) if settings else ()
     rows: list[tuple[Cell, ...]] = []
     for number in top.tolist():
         by_level = [shares[classes == code, number] for code in range(len(outcome.corpus.levels))]

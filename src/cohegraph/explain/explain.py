@@ -29,9 +29,8 @@ from cohegraph.explain.explanation import (
     WhatIf,
 )
 from cohegraph.explain.neighbours import Neighbours
-from cohegraph.features import Features, Featurizer, LinkedDocument
-from cohegraph.graph.catalogue import catalogue
-from cohegraph.graph.sentence_graph import build_sentence_graph, similarities
+from cohegraph.features import Features, Featurizer, LinkedDocument, patterns_of
+from cohegraph.graph.links import Linker, Links
 from cohegraph.settings import Settings
 from cohegraph.systems.system import ExplainsByShares, Fitted, PatternShares
 from cohegraph.text.document import Document
@@ -42,8 +41,8 @@ NEIGHBOURS = 5
 MOST_SENTENCES = 12
 # Places that are tried for one sentence; of more places, those where it is most firmly connected.
 MOST_PLACES = 24
-# Small enough for every two nouns that have anything to do with each other.
-_ANY_SIMILARITY = 1e-6
+# Small enough for every two sentences that have anything to do with each other.
+_ANY_STRENGTH = 1e-6
 
 
 class Model(Protocol):
@@ -110,6 +109,7 @@ class Seen:
     explanation: Explanation
     document: Document
     linked: LinkedDocument
+    linkers: tuple[Linker, ...]
 
     def chosen(self, what_if: Collection[int] | int) -> list[int]:
         """The sentences to try changes with, counted from 0."""
@@ -166,10 +166,12 @@ class Seen:
     def _connections(self, sentence: int) -> npt.NDArray[np.float64]:
         """How firmly a sentence would be connected to its neighbours in every place, the nearest counting most."""
         kept, others = self.linked.kept, len(self.document.sentences) - 1
-        similarity = np.zeros(others + 1)
+        strength = np.zeros(others + 1)
         if sentence in kept:
-            similarity[list(kept)] = similarities(self.linked.table, kept.index(sentence))
-        rest = np.delete(similarity, sentence)
+            node = kept.index(sentence)
+            found = [linker.related(self.document, kept, node) for linker in self.linkers]
+            strength[list(kept)] = np.maximum.reduce(found)
+        rest = np.delete(strength, sentence)
         near = 1 / np.arange(1, self.explanation.window)
         # In the place p it stands between the p-th and the next of the other sentences.
         before = np.convolve(rest, near)[:others]
@@ -184,10 +186,11 @@ def parsed(model: Model, text: str) -> Document:
 
 def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -> Seen:
     """All of an explanation but what would change: it costs what one verdict costs."""
-    linked = model.featurizer.link_document(document)
+    featurizer = model.featurizer
+    linked = featurizer.link_document(document)
     features, (assessment,) = model.assessed([linked])
     window = model.settings_.subgraphs.window
-    views = _sentences(linked, window)
+    views = _sentences(linked, featurizer.linkers, window)
     explanation = Explanation(
         model=model.name_,
         note=model.note_,
@@ -207,7 +210,7 @@ def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -
         else None,
         neighbours=_neighbours(model, features, neighbours),
     )
-    return Seen(explanation, document, linked)
+    return Seen(explanation, document, linked, featurizer.linkers)
 
 
 def verdict_of(found: Assessment) -> Verdict:
@@ -217,8 +220,7 @@ def verdict_of(found: Assessment) -> Verdict:
 
 
 def _shares(model: Model, found: PatternShares, features: Features) -> Shares:
-    settings = model.settings_.subgraphs
-    patterns = catalogue(settings.k, settings.patterns).patterns
+    patterns = patterns_of(model.settings_)
     shares = []
     counts = dict(zip(features.counts.indices.tolist(), features.counts.data.tolist(), strict=True))
     for number, weight, logits in zip(found.patterns.tolist(), found.weights.tolist(), found.of_patterns, strict=True):
@@ -228,7 +230,8 @@ def _shares(model: Model, found: PatternShares, features: Features) -> Shares:
             Share(
                 pattern="too short" if known is None else known.name,
                 edges=[] if known is None else list(known.edges),
-                k=settings.k,
+                k=model.settings_.subgraphs.k,
+                links="" if known is None else known.links,
                 count=counts.get(number, 0),
                 weight=weight,
                 logits=_by_level(model, logits),
@@ -237,8 +240,14 @@ def _shares(model: Model, found: PatternShares, features: Features) -> Shares:
     return Shares(
         logits=_by_level(model, found.of_patterns.sum(axis=0) + found.of_text),
         text=_by_level(model, found.of_text),
-        patterns=sorted(shares, key=lambda share: -max(share.logits.values()) + min(share.logits.values())),
+        patterns=sorted(shares, key=lambda share: -_weight(share)),
     )
+
+
+def _weight(share: Share) -> float:
+    """How much a share decides: how far it sets levels apart or, of a single output, how much it adds to it."""
+    values = share.logits.values()
+    return max(values) - min(values) if len(values) > 1 else max(map(abs, values))
 
 
 def _by_level(model: Model, values: npt.NDArray[np.floating]) -> dict[str, float]:
@@ -254,15 +263,15 @@ def _neighbours(model: Model, features: Features, most: int) -> list[NeighbourVi
     return [NeighbourView(id=one.id, level=one.level, similarity=one.similarity, text=one.text) for one in found]
 
 
-def _sentences(linked: LinkedDocument, window: int) -> list[SentenceView]:
+def _sentences(linked: LinkedDocument, linkers: Sequence[Linker], window: int) -> list[SentenceView]:
     sentences = linked.document.sentences
     place = np.array(linked.kept, dtype=np.int64)
     links, connection = np.zeros(len(sentences), dtype=np.int64), np.zeros(len(sentences))
-    for ends in (linked.graph.source, linked.graph.target):
+    for ends in linked.links.pairs():
         np.add.at(links, place[ends], 1)
-    anyhow = build_sentence_graph(linked.table, _ANY_SIMILARITY, reach=window)
-    for ends in (anyhow.source, anyhow.target):
-        np.add.at(connection, place[ends], anyhow.similarity)
+    source, target, strength = _strongest(linked, linkers, window)
+    for ends in (source, target):
+        np.add.at(connection, place[ends], strength)
     number = np.arange(len(sentences))
     near = np.minimum(number, window - 1) + np.minimum(number[::-1], window - 1)
     kept = set(linked.kept)
@@ -282,19 +291,39 @@ def _sentences(linked: LinkedDocument, window: int) -> list[SentenceView]:
     ]
 
 
+def _strongest(
+    linked: LinkedDocument, linkers: Sequence[Linker], window: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Every two sentences within a window that are related at all, and how strongly, by the linker that says most."""
+    found = [linker.link(linked.document, linked.kept, reach=window, threshold=_ANY_STRENGTH) for linker in linkers]
+    if len(found) == 1:
+        return found[0].source, found[0].target, found[0].strength
+    every = Links.together(len(linked.kept), found)
+    source, target = every.pairs()
+    strength = np.zeros(len(source), dtype=np.float32)
+    pair = np.searchsorted(source * every.size + target, every.source * every.size + every.target)
+    np.maximum.at(strength, pair, every.strength)
+    return source, target, strength
+
+
 def _links(linked: LinkedDocument) -> list[Link]:
-    graph, kept, nouns = linked.graph, linked.kept, linked.nouns
-    columns = (graph.source, graph.target, graph.source_noun, graph.target_noun, graph.similarity, graph.by_spelling)
+    links, kept, text = linked.links, linked.kept, linked.document.text
+    rows = zip(
+        links.source.tolist(),
+        links.target.tolist(),
+        links.kind.tolist(),
+        links.strength.tolist(),
+        links.evidence.tolist(),
+        strict=True,
+    )
     return [
         Link(
             source=kept[source] + 1,
             target=kept[target] + 1,
-            source_noun=nouns[first].text,
-            target_noun=nouns[second].text,
-            similarity=similarity,
-            by_spelling=by_spelling,
+            kind=links.kinds[kind],
+            strength=strength,
+            source_words=text[max(spans[0], 0) : max(spans[1], 0)],
+            target_words=text[max(spans[2], 0) : max(spans[3], 0)],
         )
-        for source, target, first, second, similarity, by_spelling in zip(
-            *(column.tolist() for column in columns), strict=True
-        )
+        for source, target, kind, strength, spans in rows
     ]

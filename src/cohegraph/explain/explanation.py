@@ -32,6 +32,7 @@ class Share(_Value):
     pattern: str
     edges: list[tuple[int, int]] = Field(description="The links of the pattern, between its sentences in text order.")
     k: int
+    links: str = Field("", description="The kind of links that it is made of, where kinds are counted by themselves.")
     count: int = Field(description="How many subgraphs of the document have the pattern.")
     weight: float = Field(description="Equation 1 of the paper: its weight in the document.")
     logits: dict[str, float]
@@ -54,18 +55,22 @@ class Noun(_Value):
 
 
 class Link(_Value):
-    """A link from a sentence to a later one: the two nouns behind it, and how similar they are."""
+    """A link from a sentence to a later one: its kind, how strong it is, and the words behind it, if there are any."""
 
     source: int
     target: int
-    source_noun: str
-    target_noun: str
-    similarity: float
-    by_spelling: bool = False
+    kind: str
+    strength: float
+    source_words: str = ""
+    target_words: str = ""
 
     def other(self, sentence: int) -> int:
         """The sentence at the other end."""
         return self.target if self.source == sentence else self.source
+
+    def in_words(self) -> str:
+        """The words behind it, or else its kind."""
+        return f"{self.source_words} – {self.target_words}" if self.source_words or self.target_words else self.kind
 
 
 class Move(_Value):
@@ -84,7 +89,7 @@ class WhatIf(_Value):
 
 
 class SentenceView(_Value):
-    """A sentence: where it stands, its nouns, whether it hangs loose, and how firmly it is connected."""
+    """A sentence: where it stands, its nouns, whether it has a link, and how firmly it is connected."""
 
     number: int
     start: int
@@ -95,7 +100,7 @@ class SentenceView(_Value):
     loose: bool = Field(description="It has no link to any sentence within the window.")
     left_out: bool = Field(description="It is too short to be part of the graph.")
     connection: float = Field(
-        description="The mean, over all sentences within the window, of the best similarity of two nouns."
+        description="The mean strength of its relation to all sentences within the window, linked or not."
     )
     what_if: WhatIf | None = Field(None, description="None where it was not asked for.")
 

@@ -11,11 +11,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from cohegraph.explain.arcs import STYLE as ARCS_STYLE
+from cohegraph.explain.arcs import draw_arcs
 from cohegraph.explain.compare import compare
 from cohegraph.explain.explanation import Explanation, Link, SentenceView, Verdict
 from cohegraph.graph.catalogue import Pattern
-from cohegraph.plots.arcs import STYLE as ARCS_STYLE
-from cohegraph.plots.arcs import draw_arcs
 from cohegraph.plots.ink import COLOURS, without_control
 from cohegraph.plots.method import STYLE as METHOD_STYLE
 from cohegraph.plots.patterns import STYLE as PATTERNS_STYLE
@@ -162,12 +162,14 @@ def _bars(explanation: Explanation) -> list[_Bar]:
         return []
 
     def beyond(logits: dict[str, float]) -> float:
-        return logits[level] - sum(logits.values()) / len(logits)
+        # A model that learnt ratings has a single output, and every share speaks for a higher score or a lower one.
+        return logits[level] - sum(logits.values()) / len(logits) if level in logits else sum(logits.values())
 
     bars = [_Bar(_glyph("Aa"), "the wording of the text", beyond(shares.text), is_pattern=False)]
     for share in shares.patterns:
         pattern = Pattern(share.pattern, share.k, tuple(share.edges), connected=False)
-        words = f"{pattern_in_words(pattern)}, {_number(share.count, 'time')}"
+        kind = f"{share.links}: " if share.links else ""
+        words = f"{kind}{pattern_in_words(pattern)}, {_number(share.count, 'time')}"
         bars.append(_Bar(Markup(draw_pattern(pattern, inside=True)), words, beyond(share.logits)))
     return sorted(bars, key=lambda bar: -abs(bar.value))
 
@@ -219,10 +221,10 @@ def _sentence(sentence: SentenceView, links: list[Link], verdict: Verdict) -> di
             {
                 "to": link.other(sentence.number),
                 "forward": link.source == sentence.number,
-                "own": link.source_noun if link.source == sentence.number else link.target_noun,
-                "theirs": link.target_noun if link.source == sentence.number else link.source_noun,
-                "similarity": link.similarity,
-                "by_spelling": link.by_spelling,
+                "own": link.source_words if link.source == sentence.number else link.target_words,
+                "theirs": link.target_words if link.source == sentence.number else link.source_words,
+                "kind": link.kind,
+                "strength": link.strength,
             }
             for link in links
         ],

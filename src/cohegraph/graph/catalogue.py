@@ -11,7 +11,7 @@ Two readings of "the same pattern":
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 from typing import Literal
@@ -27,12 +27,17 @@ SIZES = (3, 4, 5, 6)
 
 @dataclass(frozen=True)
 class Pattern:
-    """One class of subgraphs. ``edges`` are pairs of positions in text order, counted from 1, of one representative."""
+    """One class of subgraphs.
+
+    ``edges`` are pairs of positions in text order, counted from 1, of one representative. ``links`` is the kind of
+    links that it is made of, where kinds are counted by themselves.
+    """
 
     name: str
     k: int
     edges: tuple[tuple[int, int], ...]
     connected: bool
+    links: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,17 @@ def pattern_named(name: str) -> Pattern:
             if pattern.name == name:
                 return pattern
     raise CohegraphError(f"There is no pattern '{name}': a name is like 4:12.13.23, or o4:12.13.23.")
+
+
+@cache
+def pattern_columns(k: int, kind: PatternKind, blocks: tuple[str, ...] = ()) -> tuple[Pattern, ...]:
+    """The patterns of a catalogue and, for several kinds of links, as many times one after the other."""
+    patterns = catalogue(k, kind).patterns
+    if len(blocks) < 2:
+        return patterns
+    return tuple(
+        replace(pattern, name=f"{block}/{pattern.name}", links=block) for block in blocks for pattern in patterns
+    )
 
 
 def _smallest_equal_mask(k: int) -> npt.NDArray[np.int64]:

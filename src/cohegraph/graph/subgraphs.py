@@ -20,7 +20,7 @@ from scipy import sparse
 
 from cohegraph.graph.catalogue import Catalogue, PatternKind, pairs
 from cohegraph.graph.catalogue import catalogue as get_catalogue
-from cohegraph.graph.sentence_graph import SentenceGraph
+from cohegraph.graph.links.links import Links
 
 Subsets = Literal["windows", "all"]
 Ints = npt.NDArray[np.int64]
@@ -40,14 +40,15 @@ class GraphBatch:
     target: Ints
 
     @classmethod
-    def of(cls, graphs: Sequence[SentenceGraph]) -> GraphBatch:
-        """A batch of sentence graphs."""
+    def of(cls, graphs: Sequence[Links]) -> GraphBatch:
+        """A batch of sentence graphs; two sentences that are linked in several ways are linked once."""
         none = np.zeros(0, dtype=np.int64)
+        pairs = [graph.pairs() for graph in graphs]
         return cls(
             sizes=np.array([graph.size for graph in graphs], dtype=np.int64),
-            links=np.array([len(graph) for graph in graphs], dtype=np.int64),
-            source=np.concatenate([none, *(graph.source for graph in graphs)]),
-            target=np.concatenate([none, *(graph.target for graph in graphs)]),
+            links=np.array([len(source) for source, _ in pairs], dtype=np.int64),
+            source=np.concatenate([none, *(source for source, _ in pairs)]),
+            target=np.concatenate([none, *(target for _, target in pairs)]),
         )
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from cohegraph.errors import CohegraphError
-from cohegraph.features import SEQUENCES, Features, LinkedDocument, Material
-from cohegraph.graph.catalogue import catalogue
+from cohegraph.features import SEQUENCES, Features, LinkedDocument, Material, patterns_of
 from cohegraph.settings import Settings
 from cohegraph.text.document import Document
 
@@ -31,7 +30,7 @@ def check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> No
 
 def check_patterns(features: Features, settings: Settings) -> None:
     """Raise where features count other patterns than the settings have."""
-    patterns = len(catalogue(settings.subgraphs.k, settings.subgraphs.patterns))
+    patterns = len(patterns_of(settings))
     if features.counts.shape[1] != patterns:
         raise CohegraphError(
             f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}."

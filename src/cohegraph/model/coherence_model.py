@@ -17,10 +17,10 @@ from cohegraph.explain.explain import MOST_SENTENCES, explain
 from cohegraph.explain.explanation import Explanation
 from cohegraph.explain.neighbours import Neighbours
 from cohegraph.features import SEQUENCES, TALLIES, Features, Featurizer, Material
+from cohegraph.features.mapped_vectors import MappedVectors
 from cohegraph.labels import as_labels, as_ratings
 from cohegraph.learning.calibration import Calibration
 from cohegraph.learning.objectives import Objective, Targets, ordered_pairs
-from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.model.answers import Answers, Labels, level_numbers, numbers_of
 from cohegraph.model.checks import (
     Texts,

@@ -13,8 +13,7 @@ from scipy import sparse
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.explain.neighbours import Neighbours
-from cohegraph.features import TALLIES, Features, Material
-from cohegraph.graph.catalogue import catalogue
+from cohegraph.features import TALLIES, Features, Material, patterns_of
 from cohegraph.graph.entity_grid import build_entity_grid
 from cohegraph.labels import encode_labels
 from cohegraph.learning.calibration import Calibration
@@ -173,7 +172,7 @@ def _restored(
 
 
 def _patterns(settings: Settings) -> int:
-    return len(catalogue(settings.subgraphs.k, settings.subgraphs.patterns))
+    return len(patterns_of(settings))
 
 
 def _blank(settings: Settings, about: Description) -> Features:

@@ -1,9 +1,8 @@
-"""A document as the method sees it: its sentences, their nouns, and the links that nouns make between sentences."""
+"""A document as the method sees it: its sentences, their nouns, and the links between sentences."""
 
 from __future__ import annotations
 
 import textwrap
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,7 +55,7 @@ def draw_example(linked: LinkedDocument, title: str) -> Figure:
         plot.set_axis_off()
         plot.text(_LETTER, _LINE * 0.9, shortened(title, _LONGEST_TITLE), fontsize=10, fontweight="bold", va="center")
         rows = {sentence: [i for i, line in enumerate(lines) if line.sentence == sentence] for sentence in _seen(lines)}
-        _draw_nouns(plot, linked, lines, left)
+        _draw_words(plot, linked, lines, left)
         for number, line in enumerate(lines):
             plot.text(left, _y(number), line.text, family="DejaVu Sans Mono", fontsize=_SIZE, va="center")
         _draw_graph(plot, linked, {sentence: _y(found[0]) for sentence, found in rows.items()}, left)
@@ -83,43 +82,44 @@ def _lines(linked: LinkedDocument) -> Iterator[_Line]:
             place = start + len(piece)
 
 
-def _linking(linked: LinkedDocument) -> set[int]:
-    """The nouns that make links: those that the graph names, and the same nouns again in linked sentences.
+def _marked(linked: LinkedDocument) -> dict[tuple[int, int], bool]:
+    """The places of all nouns and of all words behind links, and whether a link uses them.
 
-    The graph names one pair of nouns a link; a reader expects a repeated noun to be marked every time.
+    A link names one pair of words; a reader expects a repeated noun to be marked every time.
     """
-    graph = linked.graph
-    used = {int(noun) for column in (graph.source_noun, graph.target_noun) for noun in column}
-    starts = [linked.document.sentences[sentence].start for sentence in linked.kept]
-    node_of = [bisect_right(starts, noun.start) - 1 for noun in linked.nouns]
-    word_of = [noun.text.casefold() for noun in linked.nouns]
+    text, sentences = linked.document.text, linked.document.sentences
+    behind: dict[int, set[tuple[int, int]]] = defaultdict(set)
     words: dict[int, set[str]] = defaultdict(set)
-    for node, word in zip(node_of, word_of, strict=True):
-        words[node].add(word)
-    linking: dict[int, set[str]] = defaultdict(set)
-    for noun in used:
-        linking[node_of[noun]].add(word_of[noun])
+    for source, target, spans in zip(linked.links.source, linked.links.target, linked.links.evidence, strict=True):
+        for node, (start, end) in ((int(source), spans[:2].tolist()), (int(target), spans[2:].tolist())):
+            if start >= 0:
+                behind[node].add((start, end))
+                words[node].add(text[start:end].casefold())
+    nouns = {
+        node: {(noun.start, noun.end): noun.text.casefold() for noun in sentences[sentence].nouns}
+        for node, sentence in enumerate(linked.kept)
+    }
     for source, target in _pairs(linked):
         for node in (source, target):
-            linking[node] |= words[source] & words[target]
-    return {i for i, (node, word) in enumerate(zip(node_of, word_of, strict=True)) if word in linking[node]}
+            words[node] |= set(nouns[source].values()) & set(nouns[target].values())
+    found = {place: word in words[node] for node, places in nouns.items() for place, word in places.items()}
+    return found | {place: True for places in behind.values() for place in places}
 
 
-def _draw_nouns(plot: Axes, linked: LinkedDocument, lines: list[_Line], left: float) -> None:
-    used = _linking(linked)
-    for index, noun in enumerate(linked.nouns):
+def _draw_words(plot: Axes, linked: LinkedDocument, lines: list[_Line], left: float) -> None:
+    for (start, end), used in _marked(linked).items():
         for number, line in enumerate(lines):
-            inside = noun.start - line.start
+            inside = start - line.start
             if 0 <= inside < len(line.text):
-                long = min(noun.end - noun.start, len(line.text) - inside)
-                colour = METHOD if index in used else TRUE
+                long = min(end - start, len(line.text) - inside)
+                colour = METHOD if used else TRUE
                 plot.add_patch(
                     FancyBboxPatch(
                         (left + inside * _LETTER, _y(number) - _LINE * 0.42),
                         long * _LETTER,
                         _LINE * 0.84,
                         boxstyle="round,pad=0.01,rounding_size=0.03",
-                        facecolor=colour + ("40" if index in used else "00"),
+                        facecolor=colour + ("40" if used else "00"),
                         edgecolor=colour,
                         linewidth=0.8,
                     )
@@ -161,4 +161,5 @@ def _draw_graph(plot: Axes, linked: LinkedDocument, place: dict[int, float], lef
 
 
 def _pairs(linked: LinkedDocument) -> list[tuple[int, int]]:
-    return list(zip(linked.graph.source.tolist(), linked.graph.target.tolist(), strict=True))
+    source, target = linked.links.pairs()
+    return list(zip(source.tolist(), target.tolist(), strict=True))

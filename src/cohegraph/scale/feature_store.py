@@ -24,8 +24,8 @@ from scipy import sparse
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features
+from cohegraph.features.mapped_vectors import MappedVectors
 from cohegraph.files import lock, write_atomically
-from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.progress import track
 from cohegraph.scale.shards import Shard, is_whole, mapped_vectors, read_shard, shards_in
 from cohegraph.settings import Settings

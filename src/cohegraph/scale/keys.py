@@ -7,7 +7,9 @@ import json
 from collections.abc import Iterable
 
 from cohegraph.features import Featurizer
+from cohegraph.graph.links import parts_of
 
+_SAID_BY_IDENTITY = ("vectors.source", "encoder.source", "encoder.precision")
 # Changes whenever the meaning of a stored half does: 3 says whether a text is English.
 _FORMAT, _FORMATS = 2, {"structure": 3}
 
@@ -18,7 +20,7 @@ def shape(featurizer: Featurizer, half: str, groups: Iterable[str], parts: Itera
     chosen = {
         name: value
         for name, value in featurizer.settings.of_features().items()
-        if name.split(".")[0] in tuple(groups) and name not in ("encoder.source", "encoder.precision")
+        if name.split(".")[0] in tuple(groups) and name not in _SAID_BY_IDENTITY
     }
     identities = featurizer.identities
     made_from = {
@@ -31,8 +33,9 @@ def shape(featurizer: Featurizer, half: str, groups: Iterable[str], parts: Itera
 
 
 def structure_shape(featurizer: Featurizer) -> str:
-    """What shapes counts and tallies."""
-    return shape(featurizer, "structure", ("links", "subgraphs"), ("parser", "vectors"))
+    """What shapes counts and tallies: links and patterns, and whatever parts the linkers need."""
+    parts = parts_of(featurizer.settings.links)
+    return shape(featurizer, "structure", ("links", "subgraphs", *parts), ("parser", *parts))
 
 
 def vector_shape(featurizer: Featurizer) -> str:

@@ -13,12 +13,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from starlette.requests import ClientDisconnect
 
 from cohegraph.assessment import Sureness
+from cohegraph.explain.arcs import draw_arcs
 from cohegraph.explain.compare import Comparison, compare
 from cohegraph.explain.explain import Seen, look_at, parsed
 from cohegraph.explain.explanation import Explanation, Level
 from cohegraph.explain.render import report
 from cohegraph.model.coherence_model import CoherenceModel
-from cohegraph.plots.arcs import draw_arcs
 from cohegraph.serve import problems
 from cohegraph.serve.batcher import Batcher, too_many_characters, too_many_sentences
 from cohegraph.serve.guard import OPEN, STREAM, Guard, State

@@ -20,8 +20,7 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from cohegraph.features import Features
-from cohegraph.graph.catalogue import catalogue
+from cohegraph.features import Features, patterns_of
 from cohegraph.settings import Settings
 from cohegraph.systems.dnn import TwoLayerNetwork
 from cohegraph.systems.regression import Floats, Regression
@@ -76,8 +75,7 @@ class SubgraphRegression(Regression):
 
     def inputs(self, features: Features) -> Floats:
         """The share of every pattern; disconnected ones have none."""
-        subgraphs = (features.settings or Settings()).subgraphs
-        patterns = catalogue(subgraphs.k, subgraphs.patterns).patterns
+        patterns = patterns_of(features.settings or Settings())
         connected = sparse.diags_array([float(pattern.connected) for pattern in patterns])
         return pattern_shares(sparse.csr_array(features.counts @ connected))
 

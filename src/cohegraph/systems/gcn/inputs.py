@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cohegraph.features import SURFACE_FIGURES, Features
-from cohegraph.mapped_vectors import MappedVectors
+from cohegraph.features.mapped_vectors import MappedVectors
 
 # A text a hundred times longer than all training texts says no more than a very long one.
 _FARTHEST = 3.0

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import torch
 from scipy import sparse
 
+from cohegraph.features.mapped_vectors import MappedVectors
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph
 from cohegraph.learning.loop import Dev, Schedule, Training, optimise, whole_step
 from cohegraph.learning.objectives import Loss, Objective, Targets
-from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.settings import TrainingSettings
 from cohegraph.systems.gcn.network import GCN, TrainedGCN, TrainingGraph
 

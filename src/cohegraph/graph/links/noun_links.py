@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cohegraph.graph.spelling import spelling_similarity
+from cohegraph.graph.links.spelling import spelling_similarity
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -38,7 +38,7 @@ class NounTable:
 
 
 @dataclass(frozen=True)
-class SentenceGraph:
+class NounLinks:
     """Links between sentences, ordered by source and target; for each the nouns (of the NounTable) behind it."""
 
     size: int
@@ -59,9 +59,9 @@ class SentenceGraph:
         return matrix
 
 
-def build_sentence_graph(
+def link_nouns(
     nouns: NounTable, delta: float, *, inclusive: bool = False, spelling: float | None = None, reach: int | None = None
-) -> SentenceGraph:
+) -> NounLinks:
     """Link sentence u to sentence v > u where the best cosine between their nouns is over ``delta``.
 
     Args:
@@ -82,7 +82,7 @@ def build_sentence_graph(
     source, target, source_noun, target_noun, strength = columns if len(parts) < 2 else _strongest(columns)
     spelled = strength < -1
     similarity = np.where(spelled, strength + _SPELLING_OFFSET, np.minimum(strength, 1))
-    return SentenceGraph(nouns.size, source, target, source_noun, target_noun, similarity, spelled)
+    return NounLinks(nouns.size, source, target, source_noun, target_noun, similarity, spelled)
 
 
 def similarities(nouns: NounTable, sentence: int) -> FloatArray:

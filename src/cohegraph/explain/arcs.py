@@ -1,7 +1,7 @@
 """A document at a glance: its sentences in reading order on a line, and above it an arc for every link.
 
-The height of an arc follows the distance of its sentences, its weight their similarity. Loose sentences are diamonds,
-all others circles.
+The height of an arc follows the distance of its sentences, its weight the strength of the link. Loose sentences are
+diamonds, all others circles.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def draw_arcs(explanation: Explanation, *, inside: bool = False) -> str:
     for link in links:
         of_sentence[link.source].append(link)
         of_sentence[link.target].append(link)
-    weakest = min((link.similarity for link in links), default=0.0)
+    weakest = min((link.strength for link in links), default=0.0)
     title = _title(explanation)
     parts = [f"<title>{escape(title)}</title>"]
     if sentences:
@@ -76,7 +76,7 @@ def in_words(sentence: SentenceView, links: list[Link], count: int) -> str:
     elif sentence.loose:
         state = "Hangs loose: no link to a sentence near it."
     else:
-        others = [f"{link.other(sentence.number)} ({link.source_noun} – {link.target_noun})" for link in links]
+        others = [f"{link.other(sentence.number)} ({link.in_words()})" for link in links]
         state = f"Linked with {'sentence' if len(others) == 1 else 'sentences'} {', '.join(others)}."
     return f"Sentence {sentence.number} of {count}. {state} {text}"
 
@@ -100,13 +100,13 @@ def _x(number: int, step: float) -> float:
 
 def _arc(link: Link, base: float, step: float, weakest: float) -> str:
     start, end = _x(link.source, step), _x(link.target, step)
-    strength = (link.similarity - weakest) / (1 - weakest) if weakest < 1 else 1.0
+    strength = (link.strength - weakest) / (1 - weakest) if weakest < 1 else 1.0
     thickness = _THINNEST + (_THICKEST - _THINNEST) * min(max(strength, 0.0), 1.0)
     top = base - _RADIUS
-    how = "spelling" if link.by_spelling else "similarity"
-    title = f"{link.source} to {link.target}: {link.source_noun} – {link.target_noun} ({how} {link.similarity:.2f})"
+    title = f"{link.source} to {link.target}: {link.in_words()} ({link.kind} {link.strength:.2f})"
     return (
-        f'<path class="link" data-source="{link.source}" data-target="{link.target}" stroke-width="{thickness:.2f}" '
+        f'<path class="link" data-kind="{attribute(link.kind)}" data-source="{link.source}" '
+        f'data-target="{link.target}" stroke-width="{thickness:.2f}" '
         f'd="M{start:g} {top:g}A{(end - start) / 2:g} {_rise(link.target - link.source):g} 0 0 1 {end:g} {top:g}">'
         f"<title>{escape(title)}</title></path>"
     )

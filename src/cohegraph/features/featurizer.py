@@ -1,29 +1,29 @@
 """From texts to features: the one place where the text room and the graph room meet.
 
-``text -> Document -> SentenceGraph -> pattern counts`` on one side, ``text -> vector`` on the other.
+``text -> Document -> Links -> pattern counts`` on one side, ``text -> vector`` on the other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from cohegraph.errors import CohegraphError
-from cohegraph.graph.catalogue import Catalogue, catalogue
+from cohegraph.features.document_features import OF_ENCODER, TALLIES, Features, Material
+from cohegraph.graph.catalogue import Pattern, catalogue, pattern_columns
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid, role_number
-from cohegraph.graph.sentence_graph import NounTable, SentenceGraph, build_sentence_graph
+from cohegraph.graph.links import Linker, Links, kinds_of, linkers_of, parts_of
+from cohegraph.graph.links.nouns import counted_nouns
 from cohegraph.graph.subgraphs import GraphBatch, count_patterns
-from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.progress import track
 from cohegraph.settings import EncoderSettings, ParserSettings, Settings
-from cohegraph.text.document import Document, Noun, Parser
+from cohegraph.text.document import Document, Parser
 from cohegraph.text.encoder import Encoded, Encoder, TransformerEncoder
 from cohegraph.text.language import looks_english
 from cohegraph.text.spacy_parser import SpacyParser
@@ -31,133 +31,9 @@ from cohegraph.text.stanza_parser import StanzaParser
 from cohegraph.text.token_sequence import TokenSequence, sequence_of_states, sequence_of_words
 from cohegraph.text.word_vectors import WordVectors, load_word_vectors
 
-TALLIES = (
-    "sentences",
-    "dropped_sentences",
-    "words",
-    "nouns",
-    "unknown_nouns",
-    "links",
-    "subgraphs",
-    "characters",
-    "distinct_words",
-    "paragraphs",
-    "english",
-    "tokens",
-    "cut_tokens",
-)
-OF_ENCODER = ("tokens", "cut_tokens")
-# Kinds of token vectors.
-SEQUENCES: tuple[Literal["states", "words"], ...] = ("states", "words")
-# What only some systems need: the encoder's state or the word vector of every token, and who does what in a sentence.
-Material = Literal["states", "words", "grid"]
-SURFACE_FIGURES = (
-    "words (log)",
-    "sentences (log)",
-    "words in a sentence",
-    "characters in a word",
-    "distinct words (share)",
-    "paragraphs (log)",
-)
 _DOCUMENTS_AT_ONCE = 64
 _WORD = re.compile(r"\w+")
 _BLANK_LINE = re.compile(r"\n\s*\n")
-
-
-@dataclass(frozen=True)
-class Features:
-    """All that learning needs of N documents, and what a result reports of them.
-
-    Shapes: ``counts`` (N, patterns), ``vectors`` (N, dimensions), in memory or mapped into it, ``tallies`` (N,
-    len(TALLIES)). ``parts`` names the
-    pretrained parts and ``settings`` the settings they come from; neither is known of features made otherwise.
-    ``material`` is what was asked for besides, one item a document.
-    """
-
-    counts: sparse.csr_array
-    vectors: npt.NDArray[np.float32] | MappedVectors
-    tallies: npt.NDArray[np.int64]
-    parts: dict[str, str] = field(default_factory=dict)
-    settings: Settings | None = None
-    material: dict[Material, tuple[Any, ...]] = field(default_factory=dict)
-
-    @property
-    def shape(self) -> tuple[int]:
-        """One axis: the documents. It lets scikit-learn split features as it splits arrays."""
-        return (len(self.vectors),)
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    def __getitem__(self, chosen: Any) -> Features:
-        """The features of some documents: a slice, a mask or numbers."""
-        index = np.arange(len(self))[chosen[0] if isinstance(chosen, tuple) else chosen]
-        rows = np.atleast_1d(index)
-        return Features(
-            self.counts[rows],
-            self.vectors[rows],
-            self.tallies[rows],
-            self.parts,
-            self.settings,
-            {name: tuple(items[row] for row in rows.tolist()) for name, items in self.material.items()},
-        )
-
-    @property
-    def array(self) -> npt.NDArray[np.float32]:
-        """The vectors in memory."""
-        return np.asarray(self.vectors)
-
-    def in_memory(self) -> Features:
-        """The same features with the vectors in memory."""
-        return replace(self, vectors=self.array)
-
-    def tally(self, name: str) -> npt.NDArray[np.int64]:
-        """One of TALLIES, for every document."""
-        return self.tallies[:, TALLIES.index(name)]
-
-    def sequences(self, kind: Literal["states", "words"]) -> tuple[TokenSequence, ...]:
-        """The token vectors of every document."""
-        return self._material(kind)
-
-    @property
-    def grids(self) -> tuple[EntityGrid, ...]:
-        """The entity grid of every document."""
-        return self._material("grid")
-
-    def _material(self, name: Material) -> tuple[Any, ...]:
-        if name not in self.material:
-            raise CohegraphError(f"These features were made without '{name}': make them with needs=['{name}'].")
-        return self.material[name]
-
-    @property
-    def surface(self) -> npt.NDArray[np.float64]:
-        """SURFACE_FIGURES of every document, (N, 6): what a text looks like from afar."""
-        words, sentences, characters, distinct, paragraphs = (
-            self.tally(name).astype(np.float64)
-            for name in ("words", "sentences", "characters", "distinct_words", "paragraphs")
-        )
-        some_words = np.maximum(words, 1)
-        figures = (
-            np.log1p(words),
-            np.log1p(sentences),
-            words / np.maximum(sentences, 1),
-            characters / some_words,
-            distinct / some_words,
-            np.log1p(paragraphs),
-        )
-        return np.stack(figures, axis=1)
-
-    @staticmethod
-    def concatenate(parts: Sequence[Features]) -> Features:
-        """Features of several batches as one."""
-        return Features(
-            sparse.vstack([part.counts for part in parts], format="csr"),
-            np.concatenate([part.array for part in parts]),
-            np.concatenate([part.tallies for part in parts]),
-            parts[0].parts,
-            parts[0].settings,
-            {name: tuple(item for part in parts for item in part.material[name]) for name in parts[0].material},
-        )
 
 
 @dataclass(frozen=True)
@@ -170,17 +46,18 @@ class Structure:
 
 @dataclass(frozen=True)
 class LinkedDocument:
-    """A document with its sentence graph. Node i of the graph is sentence ``kept[i]``; nouns are those of the graph.
-
-    ``table`` is what the graph was made from.
-    """
+    """A document with its sentence graph. Node i of the graph is sentence ``kept[i]``; ``figures`` are tallies."""
 
     document: Document
-    graph: SentenceGraph
+    links: Links
     kept: tuple[int, ...]
-    nouns: tuple[Noun, ...]
-    table: NounTable
-    unknown_nouns: int
+    figures: Mapping[str, int]
+
+
+def patterns_of(settings: Settings) -> tuple[Pattern, ...]:
+    """What the columns of pattern counts stand for: all patterns, once for each kind of links if these are apart."""
+    blocks = kinds_of(settings.links) if settings.links.combine == "side-by-side" else ()
+    return pattern_columns(settings.subgraphs.k, settings.subgraphs.patterns, blocks)
 
 
 class Featurizer:
@@ -217,19 +94,18 @@ class Featurizer:
         """The document encoder of the settings."""
         return _encoder(self.settings.encoder, self.device, self._batch_size)
 
-    @property
-    def catalogue(self) -> Catalogue:
-        """The patterns that the columns of the counts stand for."""
-        return catalogue(self.settings.subgraphs.k, self.settings.subgraphs.patterns)
+    @cached_property
+    def linkers(self) -> tuple[Linker, ...]:
+        """What links sentences."""
+        return linkers_of(self.settings.links, self)
 
     @property
     def identities(self) -> dict[str, str]:
-        """Name and content of every pretrained part."""
-        return {
-            "parser": self.parser.identity,
-            "vectors": self.word_vectors.identity,
-            "encoder": self.encoder.identity,
-        }
+        """Name and content of every pretrained part that the settings need."""
+        found = {"parser": self.parser.identity}
+        if "vectors" in parts_of(self.settings.links):
+            found["vectors"] = self.word_vectors.identity
+        return found | {"encoder": self.encoder.identity}
 
     def load(self, needs: Iterable[Material] = ()) -> None:
         """Load all parts now, so that a missing one is noticed before any work is done."""
@@ -261,10 +137,17 @@ class Featurizer:
             yield self.link_document(document)
 
     def count(self, linked: Sequence[LinkedDocument]) -> sparse.csr_array:
-        """The pattern counts of linked documents, (documents, patterns)."""
-        subgraphs = self.settings.subgraphs
-        batch = GraphBatch.of([one.graph for one in linked])
-        return count_patterns(batch, self.catalogue, subgraphs.window, subgraphs.subsets)
+        """The pattern counts of linked documents, (documents, patterns); see `patterns_of`."""
+        links, subgraphs = self.settings.links, self.settings.subgraphs
+        graphs = [one.links for one in linked]
+        blocks = [graphs]
+        if links.combine == "side-by-side":
+            blocks = [[graph.of_kind(kind) for graph in graphs] for kind in kinds_of(links)]
+        patterns = catalogue(subgraphs.k, subgraphs.patterns)
+        counts = [
+            count_patterns(GraphBatch.of(block), patterns, subgraphs.window, subgraphs.subsets) for block in blocks
+        ]
+        return counts[0] if len(counts) == 1 else sparse.hstack(counts, format="csr")
 
     def structure(self, documents: Iterable[Document | LinkedDocument]) -> Structure:
         """The half of the features that needs parsed documents and word vectors."""
@@ -318,33 +201,13 @@ class Featurizer:
 
     def link_document(self, document: Document) -> LinkedDocument:
         """The sentence graph of a parsed document, with links between sentences that share a window."""
-        links, reach = self.settings.links, self.settings.subgraphs.window
-        kept = tuple(i for i, sentence in enumerate(document.sentences) if sentence.words >= links.min_words)
-        nouns = [
-            (node, noun)
-            for node, sentence in enumerate(kept)
-            for noun in document.sentences[sentence].nouns
-            if links.proper_nouns or noun.tag == "NOUN"
-        ]
-        forms = [noun.lemma if links.noun_form == "lemma" else noun.text for _, noun in nouns]
-        vectors = self.word_vectors
-        rows = [vectors.row(form) for form in forms]
-        # A word with a vector is its row; one without is its spelling, so that a repetition is found again.
-        keys = [row if row >= 0 else form.lower() for row, form in zip(rows, forms, strict=True)]
-        number = {key: index for index, key in enumerate(dict.fromkeys(keys))}
-        spelled = dict(zip(reversed(keys), reversed(forms), strict=True))
-        table = NounTable(
-            size=len(kept),
-            sentence=np.array([node for node, _ in nouns], dtype=np.int64),
-            word=np.array([number[key] for key in keys], dtype=np.int64),
-            vectors=vectors.unit([key if isinstance(key, int) else -1 for key in number]),
-            words=[spelled[key] for key in number],
-        )
-        graph = build_sentence_graph(
-            table, links.delta, inclusive=links.inclusive, spelling=links.spelling, reach=reach
-        )
-        unknown = sum(row < 0 for row in rows)
-        return LinkedDocument(document, graph, kept, tuple(noun for _, noun in nouns), table, unknown)
+        options, reach = self.settings.links, self.settings.subgraphs.window
+        kept = tuple(i for i, sentence in enumerate(document.sentences) if sentence.words >= options.min_words)
+        found = [linker.link(document, kept, reach=reach) for linker in self.linkers]
+        figures = {"nouns": len(counted_nouns(document, kept, options))}
+        for linker in self.linkers:
+            figures |= linker.figures(document, kept)
+        return LinkedDocument(document, Links.together(len(kept), found), kept, figures)
 
 
 def _tallies(linked: LinkedDocument, subgraphs: int) -> tuple[int, ...]:
@@ -354,9 +217,9 @@ def _tallies(linked: LinkedDocument, subgraphs: int) -> tuple[int, ...]:
         len(sentences),
         len(sentences) - len(linked.kept),
         sum(sentence.words for sentence in sentences),
-        len(linked.nouns),
-        linked.unknown_nouns,
-        len(linked.graph),
+        linked.figures["nouns"],
+        linked.figures.get("unknown_nouns", 0),
+        len(linked.links.pairs()[0]),
         subgraphs,
         *_spelled(linked.document.text),
         int(looks_english(linked.document.text)),

@@ -1,0 +1,142 @@
+"""The features of documents: all that learning needs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from cohegraph.errors import CohegraphError
+from cohegraph.features.mapped_vectors import MappedVectors
+from cohegraph.graph.entity_grid import EntityGrid
+from cohegraph.settings import Settings
+from cohegraph.text.token_sequence import TokenSequence
+
+TALLIES = (
+    "sentences",
+    "dropped_sentences",
+    "words",
+    "nouns",
+    "unknown_nouns",
+    "links",
+    "subgraphs",
+    "characters",
+    "distinct_words",
+    "paragraphs",
+    "english",
+    "tokens",
+    "cut_tokens",
+)
+OF_ENCODER = ("tokens", "cut_tokens")
+# Kinds of token vectors.
+SEQUENCES: tuple[Literal["states", "words"], ...] = ("states", "words")
+# What only some systems need: the encoder's state or the word vector of every token, and who does what in a sentence.
+Material = Literal["states", "words", "grid"]
+SURFACE_FIGURES = (
+    "words (log)",
+    "sentences (log)",
+    "words in a sentence",
+    "characters in a word",
+    "distinct words (share)",
+    "paragraphs (log)",
+)
+
+
+@dataclass(frozen=True)
+class Features:
+    """All that learning needs of N documents, and what a result reports of them.
+
+    Shapes: ``counts`` (N, patterns), ``vectors`` (N, dimensions), in memory or mapped into it, ``tallies`` (N,
+    len(TALLIES)). ``parts`` names the
+    pretrained parts and ``settings`` the settings they come from; neither is known of features made otherwise.
+    ``material`` is what was asked for besides, one item a document.
+    """
+
+    counts: sparse.csr_array
+    vectors: npt.NDArray[np.float32] | MappedVectors
+    tallies: npt.NDArray[np.int64]
+    parts: dict[str, str] = field(default_factory=dict)
+    settings: Settings | None = None
+    material: dict[Material, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """One axis: the documents. It lets scikit-learn split features as it splits arrays."""
+        return (len(self.vectors),)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, chosen: Any) -> Features:
+        """The features of some documents: a slice, a mask or numbers."""
+        index = np.arange(len(self))[chosen[0] if isinstance(chosen, tuple) else chosen]
+        rows = np.atleast_1d(index)
+        return Features(
+            self.counts[rows],
+            self.vectors[rows],
+            self.tallies[rows],
+            self.parts,
+            self.settings,
+            {name: tuple(items[row] for row in rows.tolist()) for name, items in self.material.items()},
+        )
+
+    @property
+    def array(self) -> npt.NDArray[np.float32]:
+        """The vectors in memory."""
+        return np.asarray(self.vectors)
+
+    def in_memory(self) -> Features:
+        """The same features with the vectors in memory."""
+        return replace(self, vectors=self.array)
+
+    def tally(self, name: str) -> npt.NDArray[np.int64]:
+        """One of TALLIES, for every document."""
+        return self.tallies[:, TALLIES.index(name)]
+
+    def sequences(self, kind: Literal["states", "words"]) -> tuple[TokenSequence, ...]:
+        """The token vectors of every document."""
+        return self._material(kind)
+
+    @property
+    def grids(self) -> tuple[EntityGrid, ...]:
+        """The entity grid of every document."""
+        return self._material("grid")
+
+    def _material(self, name: Material) -> tuple[Any, ...]:
+        if name not in self.material:
+            raise CohegraphError(f"These features were made without '{name}': make them with needs=['{name}'].")
+        return self.material[name]
+
+    @property
+    def surface(self) -> npt.NDArray[np.float64]:
+        """SURFACE_FIGURES of every document, (N, 6): what a text looks like from afar."""
+        words, sentences, characters, distinct, paragraphs = (
+            self.tally(name).astype(np.float64)
+            for name in ("words", "sentences", "characters", "distinct_words", "paragraphs")
+        )
+        some_words = np.maximum(words, 1)
+        figures = (
+            np.log1p(words),
+            np.log1p(sentences),
+            words / np.maximum(sentences, 1),
+            characters / some_words,
+            distinct / some_words,
+            np.log1p(paragraphs),
+        )
+        return np.stack(figures, axis=1)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Features]) -> Features:
+        """Features of several batches as one."""
+        return Features(
+            sparse.vstack([part.counts for part in parts], format="csr"),
+            np.concatenate([part.array for part in parts]),
+            np.concatenate([part.tallies for part in parts]),
+            parts[0].parts,
+            parts[0].settings,
+            {name: tuple(item for part in parts for item in part.material[name]) for name in parts[0].material},
+        )
