@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 
 import numpy as np
+import pytest
+from scipy import sparse
 
+from cohegraph.errors import CohegraphError
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid
 from cohegraph.text.token_sequence import TokenSequence
 
+DIMENSIONS, CLASSES = 7, 3
 COMMAND = [sys.executable, "-m", "cohegraph.cli"]
 TEXT = "The keeper opens the hive. The bees leave the hive. The hive is old. Old hives hold honey. Honey is sweet."
+
+
+@contextmanager
+def refused(code, kind=CohegraphError):
+    """What is done in here fails with an error of this code, in one sentence."""
+    with pytest.raises(kind) as caught:
+        yield caught
+    assert caught.value.code == code
+    assert "\n" not in str(caught.value)
 
 
 def sequence(sentences, paragraphs=None) -> TokenSequence:
@@ -58,3 +72,16 @@ def permuted(one: TokenSequence, order) -> TokenSequence:
     """The same sentences in another order."""
     pieces = np.split(np.asarray(one.vectors), np.cumsum(one.sentences)[:-1])
     return sequence([pieces[row] for row in order], one.paragraphs)
+
+
+def learnable(seed=0, documents=300):
+    """Documents whose class shows weakly in their vectors and plainly in their patterns."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, CLASSES, documents)
+    rates = np.full((CLASSES, 12), 0.05)
+    for c in range(CLASSES):
+        rates[c, 4 * c : 4 * c + 4] = 6
+    counts = sparse.csr_array(rng.poisson(rates[classes]))
+    vectors = rng.normal(size=(documents, DIMENSIONS))
+    vectors[np.arange(documents), classes] += 1
+    return counts, vectors, classes

@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from cohegraph.graph.sentence_graph import NounTable, SentenceGraph
+from cohegraph.graph.links.links import Links
+from cohegraph.graph.links.noun_links import NounTable
 
 
-def graph_from_links(size: int, links: list[tuple[int, int]]) -> SentenceGraph:
-    """A sentence graph with these links; the nouns behind them play no part in counting."""
+def graph_from_links(size: int, links: list[tuple[int, int]]) -> Links:
+    """A sentence graph with these links; the words behind them play no part in counting."""
     links = sorted(set(links))
     source = np.array([u for u, _ in links], dtype=np.int64)
     target = np.array([v for _, v in links], dtype=np.int64)
-    none = np.zeros(len(links), dtype=np.int64)
-    return SentenceGraph(size, source, target, none, none, none.astype(np.float32), none.astype(bool))
+    kind, strength = np.zeros(len(links), dtype=np.int64), np.ones(len(links), dtype=np.float32)
+    return Links(size, ("made up",), source, target, kind, strength, np.full((len(links), 4), -1))
 
 
 @st.composite
-def sentence_graphs(draw: st.DrawFn, most: int = 20) -> SentenceGraph:
+def sentence_graphs(draw: st.DrawFn, most: int = 20) -> Links:
     size = draw(st.integers(0, most))
     pairs = [(u, v) for u in range(size) for v in range(u + 1, size)]
     links = draw(st.lists(st.sampled_from(pairs), max_size=len(pairs))) if pairs else []

@@ -7,17 +7,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from material import CLASSES, DIMENSIONS, learnable
 from scipy import sparse
 from scipy.special import softmax
 
 from cohegraph.errors import CohegraphError
 from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, pattern_factors
-from cohegraph.model.full_graph import full_graph_logits
-from cohegraph.model.gcn import GCN, TrainingGraph
-from cohegraph.model.training import Labelled, quality, train
+from cohegraph.learning.objectives import Levels, Targets
 from cohegraph.settings import TrainingSettings
+from cohegraph.systems.gcn.full_graph import full_graph_logits
+from cohegraph.systems.gcn.network import GCN, TrainingGraph
+from cohegraph.systems.gcn.training import HeldOut, Task, train
 
-DIMENSIONS, HIDDEN, CLASSES = 7, 5, 3
+HIDDEN = 5
 
 
 def network(dtype=torch.float64, dimensions=DIMENSIONS):
@@ -66,9 +68,9 @@ def test_closed_form_equals_the_full_renormalised_graph(
     trained = network(dtype).trained(torch.from_numpy(vectors).to(dtype), TrainingGraph(graph, dtype))
     factors = pattern_factors(graph.frequency, len(counts), weighting, unseen, strength)
     weights = document_weights(sparse.csr_array(new_counts), factors, too_short)
-    closed = trained.logits(weights, new_vectors)
+    closed = trained.outputs(weights, new_vectors)
     np.testing.assert_allclose(
-        trained.logits_together(weights, new_vectors), closed, rtol=0, atol=tolerance * max(1, np.abs(closed).max())
+        trained.outputs_together(weights, new_vectors), closed, rtol=0, atol=tolerance * max(1, np.abs(closed).max())
     )
     w0, w1 = trained.w0, trained.w1
     for row in range(len(new_counts)):
@@ -131,21 +133,8 @@ def test_dropout_keeps_the_mean_and_leaves_the_global_random_state_alone():
     assert torch.equal(state, torch.random.get_rng_state())
 
 
-def learnable(seed=0, documents=300):
-    """Documents whose class shows weakly in their vectors and plainly in their patterns."""
-    rng = np.random.default_rng(seed)
-    classes = rng.integers(0, CLASSES, documents)
-    rates = np.full((CLASSES, 12), 0.05)
-    for c in range(CLASSES):
-        rates[c, 4 * c : 4 * c + 4] = 6
-    counts = sparse.csr_array(rng.poisson(rates[classes]))
-    vectors = rng.normal(size=(documents, DIMENSIONS))
-    vectors[np.arange(documents), classes] += 1
-    return counts, vectors, classes
-
-
 def evaluate(network, documents):
-    return quality(network.logits(documents.weights, documents.vectors), documents.classes)
+    return Levels(CLASSES).quality(network.outputs(documents.weights, documents.vectors), documents.targets)
 
 
 def fitted(dev=False, on_epoch=None, edges=True, **changes):
@@ -153,12 +142,10 @@ def fitted(dev=False, on_epoch=None, edges=True, **changes):
     graph = build_corpus_graph(counts if edges else sparse.csr_array(counts.shape, dtype=np.int64))
     dev_counts, dev_vectors, dev_classes = learnable(seed=1)
     idf = pattern_factors(graph.frequency, len(classes))
-    held_out = Labelled(document_weights(dev_counts, idf), dev_vectors, dev_classes)
+    held_out = HeldOut(document_weights(dev_counts, idf), dev_vectors, Targets(dev_classes))
     options = TrainingSettings(**({"hidden": 16, "epochs": 60} | changes))
-    result = train(
-        graph, vectors, classes, CLASSES, options, dev=held_out if dev else None, on_epoch=on_epoch
-    )  # fmt: skip
-    return result, held_out
+    dev = held_out if dev else None
+    return train(Task(graph, vectors, Targets(classes), Levels(CLASSES), options, dev, on_epoch)), held_out
 
 
 def test_shared_patterns_help_with_new_documents():
@@ -185,8 +172,10 @@ def test_the_epoch_is_the_best_one_on_dev():
 
 def test_training_that_diverges_says_so():
     counts, vectors, classes = learnable()
-    with pytest.raises(CohegraphError, match="diverged in epoch 1"):
-        train(build_corpus_graph(counts), np.inf * vectors, classes, CLASSES, TrainingSettings())
+    task = Task(build_corpus_graph(counts), np.inf * vectors, Targets(classes), Levels(CLASSES), TrainingSettings())
+    with pytest.raises(CohegraphError) as caught:
+        train(task)
+    assert caught.value.code == "diverged"
 
 
 def test_patience_stops_early():
@@ -207,7 +196,7 @@ def test_balanced_class_weights_lift_the_rare_class():
     shares = {}
     for choice in ("none", "balanced"):
         options = TrainingSettings(hidden=16, epochs=8, class_weights=choice)
-        gcn = train(graph, vectors[kept], classes[kept], CLASSES, options).network
-        logits = gcn.logits(document_weights(counts, pattern_factors(graph.frequency, len(kept))), vectors)
+        gcn = train(Task(graph, vectors[kept], Targets(classes[kept]), Levels(CLASSES), options)).network
+        logits = gcn.outputs(document_weights(counts, pattern_factors(graph.frequency, len(kept))), vectors)
         shares[choice] = softmax(logits, axis=1)[:, 0].mean()
     assert shares["balanced"] > shares["none"] + 0.02

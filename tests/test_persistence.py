@@ -8,13 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from material import refused
 from safetensors.torch import load_file, save_file
 from scipy import sparse
 
 from cohegraph import CoherenceModel, Settings
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features
 from cohegraph.files import new_folder, write_atomically
+from cohegraph.model.formats import FORMAT
 from cohegraph.text.packaged import sha256_of
 
 
@@ -27,7 +29,7 @@ def trained():
         np.zeros((20, len(TALLIES)), dtype=np.int64),
     )
     settings = Settings().replaced({"training.hidden": 4, "training.epochs": 2})
-    return CoherenceModel(settings).fit(features, ["low", "high"] * 10)
+    return CoherenceModel(settings=settings).fit(features, ["low", "high"] * 10)
 
 
 @pytest.fixture
@@ -56,70 +58,55 @@ def rewritten_weights(folder, change):
 
 
 DAMAGES = {
-    "no model.json": (lambda f: (f / "model.json").unlink(), "has no file model.json"),
-    "no weights": (lambda f: (f / "model.safetensors").unlink(), "lacks its file model.safetensors"),
-    "renamed weights": (
-        lambda f: (f / "model.safetensors").rename(f / "weights.safetensors"),
-        "lacks its file model.safetensors",
+    "no model.json": lambda f: (f / "model.json").unlink(),
+    "no weights": lambda f: (f / "model.safetensors").unlink(),
+    "renamed weights": lambda f: (f / "model.safetensors").rename(f / "weights.safetensors"),
+    "cut weights": lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]),
+    "longer weights": lambda f: (f / "model.safetensors").write_bytes(
+        (f / "model.safetensors").read_bytes() + b"x" * 99
     ),
-    "cut weights": (
-        lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]),
-        "bytes instead of",
+    "flipped byte": lambda f: (f / "model.safetensors").write_bytes(
+        (f / "model.safetensors").read_bytes()[:-1] + b"\x7f"
     ),
-    "longer weights": (
-        lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes() + b"x" * 99),
-        "bytes instead of",
-    ),
-    "flipped byte": (
-        lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-1] + b"\x7f"),
-        "SHA-256 differs",
-    ),
-    "cut json": (lambda f: (f / "model.json").write_text('{"format": 1, '), "not valid JSON"),
-    "deep json": (lambda f: (f / "model.json").write_text("[" * 100_000), "not valid JSON"),
-    "binary json": (lambda f: (f / "model.json").write_bytes(b"\xff\x00\x01"), "not valid JSON"),
-    "oversized json": (lambda f: (f / "model.json").write_bytes(b" " * 5_000_000), "larger than any"),
-    "json of another kind": (lambda f: (f / "model.json").write_text("[1]"), "which format"),
-    "newer format": (lambda f: changed(f, format=2), "upgrade cohegraph"),
-    "no format": (lambda f: changed(f, format=None), "which format"),
-    "no weights described": (lambda f: changed(f, weights=None), "does not describe"),
-    "unknown setting": (lambda f: changed(f, settings={"colour": "blue"}), "colour"),
-    "other settings": (lambda f: changed(f, settings={"training": {"hidden": 5}}), "do not fit its settings"),
-    "other classes": (lambda f: changed(f, classes=["low", "high", "odd"]), "not the labels"),
-    "classes that are none": (lambda f: changed(f, classes=7, levels=7), "damaged"),
-    "classes as one word": (lambda f: changed(f, classes="ab", levels=["a", "b"]), "damaged"),
-    "endless documents": (lambda f: changed(f, documents=float("inf")), "damaged"),
-    "no documents": (lambda f: changed(f, documents=0), "damaged"),
-    "too few documents": (lambda f: changed(f, documents=1), "fewer documents"),
-    "true documents": (lambda f: changed(f, documents=True), "damaged"),
-    "parts that are none": (lambda f: changed(f, parts=[]), "damaged"),
-    "endless weights": (lambda f: changed(f, weights={"bytes": float("inf")}), "does not describe"),
-    "a tensor too few": (lambda f: rewritten_weights(f, lambda t: t.pop("w1")), "does not hold the arrays"),
-    "a tensor too many": (
-        lambda f: rewritten_weights(f, lambda t: t.update(x=torch.zeros(1))),
-        "does not hold the arrays",
-    ),
-    "another shape": (
-        lambda f: rewritten_weights(f, lambda t: t.update(w1=torch.zeros(4, 3))),
-        "do not fit its settings",
-    ),
-    "not numbers": (
-        lambda f: rewritten_weights(f, lambda t: t.update(w1=torch.full((4, 2), float("nan")))),
-        "not finite",
-    ),
+    "cut json": lambda f: (f / "model.json").write_text('{"format": 1, '),
+    "deep json": lambda f: (f / "model.json").write_text("[" * 100_000),
+    "binary json": lambda f: (f / "model.json").write_bytes(b"\xff\x00\x01"),
+    "oversized json": lambda f: (f / "model.json").write_bytes(b" " * 5_000_000),
+    "json of another kind": lambda f: (f / "model.json").write_text("[1]"),
+    "no format": lambda f: changed(f, format=None),
+    "no weights described": lambda f: changed(f, weights=None),
+    "unknown setting": lambda f: changed(f, settings={"colour": "blue"}),
+    "other settings": lambda f: changed(f, settings={"training": {"hidden": 5}}),
+    "other classes": lambda f: changed(f, classes=["low", "high", "odd"]),
+    "classes that are none": lambda f: changed(f, classes=7, levels=7),
+    "classes as one word": lambda f: changed(f, classes="ab", levels=["a", "b"]),
+    "endless documents": lambda f: changed(f, documents=float("inf")),
+    "no documents": lambda f: changed(f, documents=0),
+    "true documents": lambda f: changed(f, documents=True),
+    "parts that are none": lambda f: changed(f, parts=[]),
+    "endless weights": lambda f: changed(f, weights={"bytes": float("inf")}),
+    "a tensor too few": lambda f: rewritten_weights(f, lambda t: t.pop("w1")),
+    "a tensor too many": lambda f: rewritten_weights(f, lambda t: t.update(x=torch.zeros(1))),
+    "another shape": lambda f: rewritten_weights(f, lambda t: t.update(w1=torch.zeros(4, 3))),
+    "not numbers": lambda f: rewritten_weights(f, lambda t: t.update(w1=torch.full((4, 2), float("nan")))),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_model_is_refused_in_one_sentence(folder, damage):
-    harm, message = DAMAGES[damage]
-    harm(folder)
-    with pytest.raises(CohegraphError, match=message) as caught:
+    DAMAGES[damage](folder)
+    with refused("damaged-file", DamagedFileError):
         CoherenceModel.load(folder)
-    assert "\n" not in str(caught.value)
+
+
+def test_a_newer_format_is_refused(folder):
+    changed(folder, format=FORMAT + 1)
+    with refused("newer-format"):
+        CoherenceModel.load(folder)
 
 
 def test_a_folder_that_is_none(tmp_path):
-    with pytest.raises(CohegraphError, match="no model folder"):
+    with refused("no-model"):
         CoherenceModel.load(tmp_path / "absent")
 
 
@@ -133,11 +120,11 @@ def test_saving_replaces_a_model_and_nothing_else(trained, folder, tmp_path):
     (tmp_path / "project" / "model.json").write_text('{"format": 1}')
     (tmp_path / "project" / "notes.txt").write_text("years of work")
     for place in ("thesis", "file", "project"):
-        with pytest.raises(CohegraphError, match="other things than a model"):
+        with refused("foreign-folder"):
             trained.save(tmp_path / place)
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
     assert (tmp_path / "project" / "notes.txt").read_text() == "years of work"
-    with pytest.raises(CohegraphError, match="cannot be written"):
+    with refused("cannot-write"):
         trained.save(tmp_path / "file" / "model")
 
 
@@ -190,7 +177,7 @@ def test_files_are_written_whole(tmp_path, monkeypatch):
 
     write_atomically(tmp_path / "a.json", "1")
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError):  # noqa: PT011 (the made-up one)
         write_atomically(tmp_path / "a.json", "2")
     assert (tmp_path / "a.json").read_text() == "1"
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from test_gcn import CLASSES, learnable
+from material import CLASSES, learnable
 
 from cohegraph.errors import CohegraphError
 from cohegraph.graph.corpus_graph import build_corpus_graph
-from cohegraph.model.training import Labelled, train
+from cohegraph.learning.objectives import Levels, OrdinalLevels, Ranking, Rating, Targets
 from cohegraph.scale.checkpoints import CheckpointFile
 from cohegraph.scale.team import run_together
 from cohegraph.scale.training import own_rows, train_in_chunks
 from cohegraph.settings import TrainingSettings
+from cohegraph.systems.gcn.training import HeldOut, Task, train
 
 EPOCHS = 20
+
+
+def task_of(graph, vectors, classes, options, **more):
+    return Task(graph, vectors.astype(np.float32), Targets(classes), Levels(CLASSES), options, **more)
 
 
 def both(chunk, documents=120, dtype=torch.float32, edges=True, dev=False, **changes):
@@ -28,10 +34,9 @@ def both(chunk, documents=120, dtype=torch.float32, edges=True, dev=False, **cha
     counts, vectors, classes = learnable(documents=documents)
     graph = build_corpus_graph(counts, weighting="tfidf" if edges else "none")
     options = TrainingSettings(**({"hidden": 16, "epochs": EPOCHS, "dropout": 0.5} | changes))
-    held_out = Labelled(graph.weights, vectors, classes) if dev else None
-    arguments = (graph, vectors.astype(np.float32), classes, CLASSES, options)
-    whole = train(*arguments, dev=held_out, dtype=dtype)
-    return whole, train_in_chunks(*arguments, chunk=chunk, dev=held_out, dtype=dtype)
+    held_out = HeldOut(graph.weights, vectors, Targets(classes)) if dev else None
+    task = task_of(graph, vectors, classes, options, dev=held_out, dtype=dtype)
+    return train(task), train_in_chunks(task, chunk=chunk)
 
 
 def same(one, other, tolerance):
@@ -85,24 +90,22 @@ def test_vectors_may_be_mapped_into_memory(tmp_path):
     mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
     options = TrainingSettings(hidden=8, epochs=5)
     graph = build_corpus_graph(counts)
-    one = train_in_chunks(graph, mapped, classes, CLASSES, options, chunk=16)
-    other = train(graph, vectors.astype(np.float32), classes, CLASSES, options)
-    same(one, other, 1e-5)
+    task = task_of(graph, vectors, classes, options)
+    same(train_in_chunks(replace(task, vectors=mapped), chunk=16), train(task), 1e-5)
 
 
-def in_chunks(team, counts, *arguments, **options):
+def in_chunks(team, counts, task, **options):
     """What every process of a team runs."""
     graph = build_corpus_graph(counts, rows=own_rows(counts.shape[0], team))
-    return train_in_chunks(graph, *arguments, team=team, **options)
+    return train_in_chunks(replace(task, graph=graph), team=team, **options)
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_processes_together_give_the_same_weights(size):
     counts, vectors, classes = learnable(documents=100)
     options = TrainingSettings(hidden=16, epochs=EPOCHS, dropout=0.5, input_dropout=0.2, class_weights="balanced")
-    arguments = (vectors.astype(np.float32), classes, CLASSES, options)
-    together = run_together(size, in_chunks, counts, *arguments, chunk=16)
-    same(together, train(build_corpus_graph(counts), *arguments), 1e-5)
+    task = task_of(build_corpus_graph(counts), vectors, classes, options)
+    same(run_together(size, in_chunks, counts, task, chunk=16), train(task), 1e-5)
 
 
 class StoppedError(Exception):
@@ -124,19 +127,18 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_weights(tmp_path, stopp
     counts, vectors, classes = learnable(documents=60)
     graph = build_corpus_graph(counts)
     options = TrainingSettings(hidden=8, epochs=EPOCHS, dropout=0.5, input_dropout=0.2, weight_decay=0.01)
-    arguments = (graph, vectors.astype(np.float32), classes, CLASSES, options)
-    held_out = Labelled(graph.weights, vectors, classes) if dev else None
-    undisturbed = train_in_chunks(*arguments, chunk=16, dev=held_out)
+    held_out = HeldOut(graph.weights, vectors, Targets(classes)) if dev else None
+    task = task_of(graph, vectors, classes, options, dev=held_out)
+    undisturbed = train_in_chunks(task, chunk=16)
 
     def kept():
         return CheckpointFile(tmp_path / "kept.safetensors", "this one", between=0)
 
     with pytest.raises(StoppedError):
-        train_in_chunks(*arguments, chunk=16, dev=held_out, on_epoch=stop_after(stopped), checkpoints=kept())
+        train_in_chunks(replace(task, on_epoch=stop_after(stopped)), chunk=16, checkpoints=kept())
     resumed = []
-    again = train_in_chunks(
-        *arguments, chunk=16, dev=held_out, on_epoch=lambda number, _: resumed.append(number), checkpoints=kept()
-    )
+    watched = replace(task, on_epoch=lambda number, _: resumed.append(number))
+    again = train_in_chunks(watched, chunk=16, checkpoints=kept())
     # The epoch in which it was stopped was not kept.
     assert resumed == list(range(stopped, EPOCHS + 1))
     same(again, undisturbed, 0)
@@ -146,9 +148,10 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_weights(tmp_path, stopp
 
 def test_a_snapshot_of_another_training_or_a_damaged_one_is_not_taken(tmp_path):
     counts, vectors, classes = learnable(documents=30)
-    arguments = (build_corpus_graph(counts), vectors.astype(np.float32), classes, CLASSES)
     file, options = tmp_path / "kept.safetensors", TrainingSettings(hidden=8, epochs=3)
-    train_in_chunks(*arguments, options, checkpoints=CheckpointFile(file, "one"))
+    train_in_chunks(
+        task_of(build_corpus_graph(counts), vectors, classes, options), checkpoints=CheckpointFile(file, "one")
+    )
     assert CheckpointFile(file, "one").load() is not None
     assert CheckpointFile(file, "another").load() is None
     whole = file.read_bytes()
@@ -164,13 +167,31 @@ def test_a_team_of_which_one_has_no_edges_takes_the_same_way(tmp_path):
     counts = counts.tolil()
     counts[20:] = 0
     counts = counts.tocsr()
-    arguments = (vectors.astype(np.float32), classes, CLASSES, TrainingSettings(hidden=8, epochs=5))
-    same(run_together(2, in_chunks, counts, *arguments), train(build_corpus_graph(counts), *arguments), 1e-5)
+    task = task_of(build_corpus_graph(counts), vectors, classes, TrainingSettings(hidden=8, epochs=5))
+    same(run_together(2, in_chunks, counts, task), train(task), 1e-5)
+
+
+@pytest.mark.parametrize("objective", [OrdinalLevels(CLASSES), Rating()])
+def test_other_objectives_are_trained_in_chunks_too(objective):
+    counts, vectors, classes = learnable(documents=60)
+    values = classes if objective.outputs > 1 else classes / (CLASSES - 1)
+    options = TrainingSettings(hidden=8, epochs=5, class_weights="balanced")
+    graph = build_corpus_graph(counts)
+    task = Task(graph, vectors.astype(np.float32), Targets(values), objective, options)
+    same(train_in_chunks(task, chunk=16), train(task), 1e-5)
+
+
+def test_a_ranking_is_not_trained_in_chunks():
+    counts, vectors, classes = learnable(documents=30)
+    task = Task(build_corpus_graph(counts), vectors, Targets(classes / 2), Ranking(), TrainingSettings(hidden=8))
+    with pytest.raises(CohegraphError) as caught:
+        train_in_chunks(task, chunk=16)
+    assert caught.value.code == "ranking-in-chunks"
 
 
 def fail(team):
     if team.rank == 1:
-        raise CohegraphError("The second has no documents.")
+        raise CohegraphError("The second has no documents.", code="made-up")
     team.add_up([torch.zeros(1)])
 
 
@@ -181,7 +202,9 @@ def be_killed(team):
 
 
 def test_what_goes_wrong_in_one_process_ends_all():
-    with pytest.raises(CohegraphError, match="The second has no documents"):
+    with pytest.raises(CohegraphError) as caught:
         run_together(2, fail)
-    with pytest.raises(CohegraphError, match="was ended from outside"):
+    assert caught.value.code == "made-up"
+    with pytest.raises(CohegraphError) as caught:
         run_together(2, be_killed)
+    assert caught.value.code == "process-ended"

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import noun_tables
 
-from cohegraph.graph import sentence_graph
-from cohegraph.graph.sentence_graph import NounTable, build_sentence_graph
-from cohegraph.graph.spelling import spelling_similarity
+from cohegraph.graph.links import noun_links
+from cohegraph.graph.links.noun_links import NounTable, link_nouns
+from cohegraph.graph.links.spelling import spelling_similarity
 
 
 def cosine(table, a, b):
@@ -42,14 +42,14 @@ def algorithm_1(table, delta, inclusive=False, spelling=None):
     spelling=st.sampled_from([None, 0.75, 0.3]),
 )
 def test_links_are_those_of_algorithm_1(table, delta, inclusive, spelling):
-    graph = build_sentence_graph(table, delta, inclusive=inclusive, spelling=spelling)
+    graph = link_nouns(table, delta, inclusive=inclusive, spelling=spelling)
     assert np.array_equal(graph.adjacency(), algorithm_1(table, delta, inclusive, spelling))
 
 
 @settings(max_examples=80, deadline=None)
 @given(table=noun_tables(), delta=st.integers(-90, 90).map(lambda percent: percent / 100))
 def test_the_noun_pair_behind_a_link_is_its_most_similar_one(table, delta):
-    graph = build_sentence_graph(table, delta)
+    graph = link_nouns(table, delta)
     for u, v, a, b, similarity in zip(
         graph.source, graph.target, graph.source_noun, graph.target_noun, graph.similarity, strict=True
     ):
@@ -67,7 +67,7 @@ def test_the_noun_pair_behind_a_link_is_its_most_similar_one(table, delta):
 @settings(max_examples=50, deadline=None)
 @given(table=noun_tables(), reach=st.integers(1, 8))
 def test_reach_keeps_exactly_the_near_links(table, reach):
-    whole, near = build_sentence_graph(table, 0.3), build_sentence_graph(table, 0.3, reach=reach)
+    whole, near = link_nouns(table, 0.3), link_nouns(table, 0.3, reach=reach)
     kept = whole.target - whole.source < reach
     assert np.array_equal(whole.source[kept], near.source)
     assert np.array_equal(whole.target[kept], near.target)
@@ -87,20 +87,20 @@ def test_a_long_document_in_blocks_has_the_links_of_algorithm_1():
     expected = np.zeros((size, size), dtype=bool)
     a, b = np.nonzero(related & (sentence[:, None] < sentence))
     expected[sentence[a], sentence[b]] = True
-    assert np.array_equal(build_sentence_graph(table, 0.7).adjacency(), expected)
+    assert np.array_equal(link_nouns(table, 0.7).adjacency(), expected)
     near = np.triu(expected) & ~np.triu(expected, 8)
-    assert np.array_equal(build_sentence_graph(table, 0.7, reach=8).adjacency(), near)
+    assert np.array_equal(link_nouns(table, 0.7, reach=8).adjacency(), near)
 
 
 @settings(max_examples=60, deadline=None)
 @given(table=noun_tables(), spelling=st.sampled_from([None, 0.3]), reach=st.sampled_from([None, 3]))
 def test_blocks_of_any_size_give_the_same_graph(table, spelling, reach):
-    whole = build_sentence_graph(table, 0.2, spelling=spelling, reach=reach)
+    whole = link_nouns(table, 0.2, spelling=spelling, reach=reach)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sentence_graph, "_MOST_ROWS", 2)
-        patch.setattr(sentence_graph, "_MOST_COLUMNS", 3)
-        patch.setattr(sentence_graph, "_MOST_SENTENCES_AT_ONCE", 4)
-        tiled = build_sentence_graph(table, 0.2, spelling=spelling, reach=reach)
+        patch.setattr(noun_links, "_MOST_ROWS", 2)
+        patch.setattr(noun_links, "_MOST_COLUMNS", 3)
+        patch.setattr(noun_links, "_MOST_SENTENCES_AT_ONCE", 4)
+        tiled = link_nouns(table, 0.2, spelling=spelling, reach=reach)
     assert np.array_equal(whole.adjacency(), tiled.adjacency())
     np.testing.assert_allclose(whole.similarity, tiled.similarity, atol=1e-6)
     assert np.array_equal(whole.by_spelling, tiled.by_spelling)
@@ -109,22 +109,22 @@ def test_blocks_of_any_size_give_the_same_graph(table, spelling, reach):
 def test_a_word_without_a_vector_is_similar_to_itself_alone():
     vectors = np.array([[0, 0], [0, 0], [1, 0]], dtype=np.float32)
     table = NounTable(3, np.array([0, 1, 2]), np.array([0, 1, 0]), vectors, ["zorp", "blick", "dog"])
-    graph = build_sentence_graph(table, 0.1)
+    graph = link_nouns(table, 0.1)
     assert list(zip(graph.source, graph.target, graph.similarity, strict=True)) == [(0, 2, 1.0)]
 
 
 def test_equality_links_only_if_inclusive():
     vectors = np.array([[1, 0], [0.5, 0.75**0.5]], dtype=np.float32)
     table = NounTable(2, np.array([0, 1]), np.array([0, 1]), vectors, ["a", "b"])
-    assert len(build_sentence_graph(table, 0.5)) == 0
-    assert len(build_sentence_graph(table, 0.5, inclusive=True)) == 1
+    assert len(link_nouns(table, 0.5)) == 0
+    assert len(link_nouns(table, 0.5, inclusive=True)) == 1
 
 
 def test_a_link_by_spelling_says_so():
     table = NounTable(
         2, np.array([0, 1]), np.array([0, 1]), np.zeros((2, 2), dtype=np.float32), ["Springfield", "Springfields"]
     )
-    graph = build_sentence_graph(table, 0.65, spelling=0.75)
+    graph = link_nouns(table, 0.65, spelling=0.75)
     assert graph.by_spelling.tolist() == [True]
     assert graph.similarity[0] == spelling_similarity(["Springfield"], ["Springfields"])[0, 0]
 

@@ -14,6 +14,7 @@ from torch import nn
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, pattern_factors
+from cohegraph.learning.objectives import Levels, Targets
 from cohegraph.settings import Settings
 from cohegraph.systems.dong_2017 import Attention
 from cohegraph.systems.jeon_strube_2020_centering import DEEPEST, depths, parents, related
@@ -32,7 +33,7 @@ from cohegraph.systems.neural import (
 )
 from cohegraph.systems.registry import SYSTEMS, system_named
 from cohegraph.systems.sgc import SimpleGraphConvolution, smoothed_in_graph
-from cohegraph.systems.system import Graded
+from cohegraph.systems.system import Graded, Lesson
 
 SEQUENCE_MODELS = [name for name, system in SYSTEMS.items() if issubclass(system, SequenceModel)]
 WIDTH, LEVELS = 10, 2
@@ -113,7 +114,7 @@ def test_a_very_long_document_is_read_to_a_limit():
 @pytest.mark.parametrize("name", SEQUENCE_MODELS)
 def test_gradients_reach_every_parameter(name):
     found = network(name).train()
-    found.loss(Batch.of(random_sequences(20)), torch.arange(20) % LEVELS).backward()
+    found.loss(Batch.of(random_sequences(20)), Targets(np.arange(20) % LEVELS), Levels(LEVELS)).backward()
     for part, parameter in found.named_parameters():
         assert parameter.grad is not None, part
         assert parameter.grad.abs().sum() > 0, part
@@ -122,10 +123,10 @@ def test_gradients_reach_every_parameter(name):
 @pytest.mark.parametrize("name", SEQUENCE_MODELS)
 def test_a_batch_gives_what_each_document_gives_alone(name):
     sequences, found = random_sequences(), network(name)
-    together = found.log_probabilities(Batch.of(sequences))
-    alone = torch.cat([found.log_probabilities(Batch.of([one])) for one in sequences])
+    together = found.outputs(Batch.of(sequences))
+    alone = torch.cat([found.outputs(Batch.of([one])) for one in sequences])
     assert torch.allclose(together, alone, atol=1e-5)
-    assert torch.allclose(together.exp().sum(dim=1), torch.ones(len(sequences)))
+    assert together.shape == (len(sequences), LEVELS)
 
 
 @pytest.mark.parametrize("name", SEQUENCE_MODELS)
@@ -133,7 +134,7 @@ def test_the_order_of_sentences_is_read(name):
     one = random_sequences(1, seed=3)[0]
     other = permuted(one, np.arange(len(one.sentences))[::-1])
     found = network(name)
-    first, second = (found.log_probabilities(Batch.of([document])) for document in (one, other))
+    first, second = (found.outputs(Batch.of([document])) for document in (one, other))
     assert not torch.allclose(first, second, atol=1e-6)
 
 
@@ -142,7 +143,7 @@ def test_one_sentence_one_word_and_nothing_have_probabilities(name):
     word = sequence([np.ones((1, WIDTH))])
     empty = replace(word, vectors=word.vectors[:0], sentences=word.sentences[:0], paragraphs=word.paragraphs[:0])
     two = sequence([np.ones((2, WIDTH)), np.ones((1, WIDTH))])
-    found = network(name).log_probabilities(Batch.of([word, empty, two]))
+    found = network(name).outputs(Batch.of([word, empty, two]))
     assert torch.isfinite(found).all()
 
 
@@ -151,20 +152,22 @@ def test_ordered_against_shuffled_is_learnt(name):
     generator = np.random.default_rng(0)
     classes = np.arange(240) % 2
     features = documents([path(generator, bool(code)) for code in classes])
-    training, dev, test = (Graded(features[rows], classes[rows]) for rows in np.split(np.arange(240), [160, 200]))
+    training, dev, test = (
+        Graded(features[rows], Targets(classes[rows])) for rows in np.split(np.arange(240), [160, 200])
+    )
     system = (
         system_named(name).of(Settings()).changed({"hidden": 24, "learning_rate": 0.01, "epochs": 30, "patience": 10})
     )
-    found = system.fit(training, dev, LEVELS, seed=0).probabilities(test.features)
-    assert (found.argmax(axis=1) == test.classes).mean() >= 0.75
+    found = system.fit(Lesson(training, Levels(LEVELS), dev)).predict(test.features)
+    assert (found.argmax(axis=1) == test.targets.values).mean() >= 0.75
 
 
 def test_training_ends_when_dev_documents_gain_no_more():
     features, classes = documents(random_sequences(40)), np.arange(40) % 2
-    halves = [Graded(features[rows], classes[rows]) for rows in np.split(np.arange(40), 2)]
+    halves = [Graded(features[rows], Targets(classes[rows])) for rows in np.split(np.arange(40), 2)]
     seen = []
     system = system_named("dong-2017").of(Settings()).changed({"epochs": 50, "patience": 2})
-    fitted = system.fit(*halves, LEVELS, seed=0, on_epoch=lambda number, _: seen.append(number))
+    fitted = system.fit(Lesson(halves[0], Levels(LEVELS), halves[1], on_epoch=lambda number, _: seen.append(number)))
     assert len(seen) == fitted.chosen["epochs"] + 2 < 50
 
 
@@ -181,13 +184,13 @@ def test_cliques_see_neighbours_in_the_same_document():
 def test_cliques_are_averaged():
     one, found = random_sequences(1)[0], network("li-jurafsky-2017")
     batch = Batch.of([one])
-    assert torch.allclose(found.log_probabilities(batch).exp()[0], found(batch).softmax(dim=1).mean(dim=0))
+    assert torch.allclose(found.outputs(batch).exp()[0], found(batch).softmax(dim=1).mean(dim=0))
 
 
 def test_paragraphs_matter_to_parseq():
     one, found = random_sequences(1)[0], network("lai-tetreault-2018")
     joined = replace(one, paragraphs=np.array([len(one.sentences)]))
-    first, second = (found.log_probabilities(Batch.of([document])) for document in (one, joined))
+    first, second = (found.outputs(Batch.of([document])) for document in (one, joined))
     assert not torch.allclose(first, second)
 
 
@@ -228,7 +231,7 @@ def test_document_wide_patterns_see_the_order_of_inner_sentences():
     order = np.concatenate([[0, 1, 2], 3 + generator.permutation(14), [17, 18, 19]])
     found = network("moon-2019", layers=2)
     nn.init.zeros_(found.relation.weight)
-    first, second = (found.log_probabilities(Batch.of([document])) for document in (one, permuted(one, order)))
+    first, second = (found.outputs(Batch.of([document])) for document in (one, permuted(one, order)))
     assert not torch.allclose(first, second, atol=1e-5)
 
 
@@ -317,8 +320,8 @@ def test_order_does_not_matter_to_those_that_do_not_read_it():
     features = documents(sequences)
     turned = documents([permuted(one, np.arange(len(one.sentences))[::-1]) for one in sequences])
     for name in ("majority", "surface", "encoder", "sgc"):
-        system = system_named(name).of(Settings()).fit(Graded(features, classes), None, LEVELS, seed=0)
-        assert np.array_equal(system.probabilities(features), system.probabilities(turned))
+        system = system_named(name).of(Settings()).fit(Lesson(Graded(features, Targets(classes)), Levels(LEVELS)))
+        assert np.array_equal(system.predict(features), system.predict(turned))
 
 
 # SGC
@@ -361,5 +364,6 @@ def test_a_new_document_is_smoothed_as_if_it_were_added_to_the_graph():
     expected = normalised(matrix, vectors)[12]
     features = Features(sparse.csr_array(counts), vectors, np.ones((13, len(TALLIES)), dtype=np.int64))
     classes = np.arange(12) % 2
-    fitted = SimpleGraphConvolution.of(Settings()).fit(Graded(features[:12], classes), None, LEVELS, seed=0)
+    lesson = Lesson(Graded(features[:12], Targets(classes)), Levels(LEVELS))
+    fitted = SimpleGraphConvolution.of(Settings()).fit(lesson)
     assert np.allclose(fitted.smoother(features[[12]])[0], expected, atol=1e-12)

@@ -83,5 +83,5 @@ def preset(name: str = "default", stack: str = "compact") -> Settings:
     """The settings of a named preset on a named stack."""
     for given, known, what in ((name, PRESETS, "preset"), (stack, STACKS, "stack")):
         if given not in known:
-            raise CohegraphError(f"There is no {what} '{given}': choose from {', '.join(known)}.")
+            raise CohegraphError(f"There is no {what} '{given}': choose from {', '.join(known)}.", code=f"no-{what}")
     return Settings().replaced(STACKS[stack] | PRESETS[name])

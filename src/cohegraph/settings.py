@@ -195,7 +195,7 @@ class Settings(_Group):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise CohegraphError(_sentence(error)) from None
+            raise CohegraphError(_sentence(error), code="bad-setting") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Nested dictionaries of plain values, as saved with a model."""
@@ -209,10 +209,10 @@ class Settings(_Group):
             *path, last = name.split(".")
             for step in path:
                 if not isinstance(group.get(step), dict):
-                    raise CohegraphError(_no_such_setting(name))
+                    raise CohegraphError(_no_such_setting(name), code="no-setting")
                 group = group[step]
             if last not in group:
-                raise CohegraphError(_no_such_setting(name))
+                raise CohegraphError(_no_such_setting(name), code="no-setting")
             group[last] = value
         return Settings.from_dict(values)
 
@@ -234,11 +234,13 @@ def parse_change(text: str) -> tuple[str, Any]:
     """``subgraphs.k=5`` as a name and a value; the value is JSON, or else plain text."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise CohegraphError(f"'{text}' is not a setting: write NAME=VALUE, such as subgraphs.k=5.")
+        raise CohegraphError(f"'{text}' is not a setting: write NAME=VALUE, such as subgraphs.k=5.", code="bad-setting")
     try:
         return name.strip(), json.loads(value)
     except RecursionError:
-        raise CohegraphError(f"The value of {name.strip()} is nested too deeply: write a number or a word.") from None
+        raise CohegraphError(
+            f"The value of {name.strip()} is nested too deeply: write a number or a word.", code="bad-setting"
+        ) from None
     except ValueError:
         return name.strip(), value.strip()
 

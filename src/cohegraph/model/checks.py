@@ -24,7 +24,8 @@ def check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> No
         if made_with[name] != value:
             raise CohegraphError(
                 f"The features were made with {name}={made_with[name]}, and the model has {name}={value}: make them "
-                f"anew, with model.featurize(texts), 'cohegraph featurize --model' or --set {name}={value}."
+                f"again, with model.featurize(texts), 'cohegraph featurize --model' or --set {name}={value}.",
+                code="other-settings",
             )
 
 
@@ -33,7 +34,8 @@ def check_patterns(features: Features, settings: Settings) -> None:
     patterns = len(patterns_of(settings))
     if features.counts.shape[1] != patterns:
         raise CohegraphError(
-            f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}."
+            f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}.",
+            code="other-settings",
         )
 
 
@@ -43,18 +45,21 @@ def check_material(features: Features, needs: Iterable[Material]) -> None:
         if name not in features.material:
             raise CohegraphError(
                 f"The features were made without '{name}', which the model needs: give it texts, or make them with "
-                "model.featurize(texts)."
+                "model.featurize(texts).",
+                code="missing-material",
             )
 
 
 def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:
     """The texts as a list, each of them a string, or a document that is parsed or linked."""
     if isinstance(texts, str):
-        raise CohegraphError("Give a list of texts, even for a single one: [text].")
+        raise CohegraphError("Give a list of texts, even for a single one: [text].", code="not-a-list")
     checked = [*texts]
     for number, text in enumerate(checked, start=1):
         if not isinstance(text, Text):
-            raise CohegraphError(f"Document {number} is not a text but of type {type(text).__name__}.")
+            raise CohegraphError(
+                f"Document {number} is not a text but of type {type(text).__name__}.", code="not-a-text"
+            )
     return checked
 
 

@@ -310,7 +310,8 @@ class CoherenceModel(Estimator):
 
     def predict(self, texts: Texts) -> npt.NDArray[Any]:
         """The level of every text; its rating, where ratings are learnt; its score, where a ranking is."""
-        if self.__sklearn_is_fitted__() and self.objective_.outputs == 1:
+        self._check_fitted()
+        if self.objective_.outputs == 1:
             shares = self._shares_of_range(self.predictions(texts))
             low, high = self.settings_.objective.range if self.objective_.kind == "rating" else (0.0, 100.0)
             return low + shares * (high - low)

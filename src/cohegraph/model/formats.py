@@ -8,7 +8,7 @@ statistics of the surface figures in the description, and those of other systems
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,7 @@ class Description(BaseModel):
     ordered: bool
     documents: int = Field(ge=1, lt=2**53)
     dimensions: int = Field(ge=1, lt=2**20)
-    widths: dict[Literal["states", "words"], int]
+    widths: dict[Literal["states", "words"], Annotated[int, Field(ge=1, lt=2**20)]]
     parts: dict[str, str]
     training: dict[str, Any]
     settings: dict[str, Any]

@@ -50,13 +50,17 @@ def check_target(folder: Path) -> Path:
     """
     folder = folder.resolve()
     if folder.exists() and not _may_replace(folder):
-        raise CohegraphError(f"{folder} exists and holds other things than a model: choose another folder.")
+        raise CohegraphError(
+            f"{folder} exists and holds other things than a model: choose another folder.", code="foreign-folder"
+        )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}."):
             pass
     except OSError as error:
-        raise CohegraphError(f"The model cannot be written to {folder}: {error.strerror or error}.") from None
+        raise CohegraphError(
+            f"The model cannot be written to {folder}: {error.strerror or error}.", code="cannot-write"
+        ) from None
     return folder
 
 
@@ -95,7 +99,9 @@ def write_model(folder: Path, model: StoredModel, card: str) -> str:
             (work / CARD).write_text(card, "utf-8")
             return hashlib.sha256(content).hexdigest()
     except OSError as error:
-        raise CohegraphError(f"The model cannot be written to {folder}: {error.strerror or error}.") from error
+        raise CohegraphError(
+            f"The model cannot be written to {folder}: {error.strerror or error}.", code="cannot-write"
+        ) from error
 
 
 def _seal(file: Path) -> dict[str, Any]:

@@ -105,6 +105,9 @@ def read(folder: Path, places: dict[str, str]) -> Saved:
         if set(about.hyper_parameters) != set(system.hyper_parameters):
             raise CohegraphError("hyper-parameters are missing or too many")
         system = system.changed(about.hyper_parameters)
+        flat = settings.flat()
+        if any(flat.get(name, value) != value for name, value in system.hyper_parameters.items()):
+            raise CohegraphError("settings and hyper-parameters contradict each other")
         objective = objective_of(settings.objective.kind, len(about.levels))
         classes, levels = np.array([]), list(about.levels)
         if settings.objective.is_of_levels:

@@ -114,7 +114,7 @@ def _first_answer(answers: list[Connection]) -> Any:
             try:
                 failed, outcomes[ready] = ready.recv()  # type: ignore[union-attr, call-arg]
             except EOFError:
-                failed, outcomes[ready] = True, CohegraphError(_ENDED)
+                failed, outcomes[ready] = True, CohegraphError(_ENDED, code="process-ended")
             if failed:
                 errors.append(outcomes[ready])
     if errors:

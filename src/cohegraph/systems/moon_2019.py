@@ -121,7 +121,10 @@ class UnifiedModel(ConvolutionModel):
         super().__post_init__()
         check_divides(self.heads, self.hidden)
         if self.hidden % 2:
-            raise CohegraphError(f"hidden={self.hidden} is not valid: it must be even, a half for each direction.")
+            raise CohegraphError(
+                f"hidden={self.hidden} is not valid: it must be even, a half for each direction.",
+                code="bad-hyper-parameter",
+            )
 
     def fewest_sentences(self, settings: Settings) -> int:
         """Two neighbours."""

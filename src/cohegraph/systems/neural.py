@@ -364,7 +364,7 @@ class ConvolutionModel(SequenceModel):
         """Check what single values do not show."""
         super().__post_init__()
         if self.kernel % 2 == 0:
-            raise CohegraphError(f"kernel={self.kernel} is not valid: it must be odd.")
+            raise CohegraphError(f"kernel={self.kernel} is not valid: it must be odd.", code="bad-hyper-parameter")
 
 
 class Patterns(nn.Module):
@@ -384,7 +384,9 @@ class Patterns(nn.Module):
 def check_divides(heads: int, hidden: int) -> None:
     """Raise where dimensions cannot be dealt out to heads."""
     if hidden % heads:
-        raise CohegraphError(f"heads={heads} is not valid: it must divide hidden, which is {hidden}.")
+        raise CohegraphError(
+            f"heads={heads} is not valid: it must divide hidden, which is {hidden}.", code="bad-hyper-parameter"
+        )
 
 
 class Reader(nn.Linear):

@@ -54,5 +54,5 @@ USUAL = ("majority", "surface", "encoder", "subgraph-features", "dnn", "gcn", "g
 def system_named(name: str) -> type[System]:
     """The class of a system."""
     if name not in SYSTEMS:
-        raise CohegraphError(f"There is no system '{name}': choose from {', '.join(SYSTEMS)}.")
+        raise CohegraphError(f"There is no system '{name}': choose from {', '.join(SYSTEMS)}.", code="no-system")
     return SYSTEMS[name]

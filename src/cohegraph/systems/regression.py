@@ -123,7 +123,7 @@ def _by_gradients(inputs: Floats, targets: Targets, objective: Objective, streng
         optimizer.zero_grad()
         found = loss(matrix @ coefficients + intercepts) + (coefficients**2).sum() / (2 * strength * len(matrix))
         found.backward()
-        return float(found)
+        return found.item()
 
     optimizer.step(penalised)
     return coefficients.detach().numpy(), intercepts.detach().numpy()

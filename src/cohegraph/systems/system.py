@@ -202,7 +202,8 @@ class System(ABC):
             if name not in self.hyper_parameters:
                 raise CohegraphError(
                     f"The system '{self.name}' has no hyper-parameter '{name}'"
-                    + (f": it has {', '.join(self.hyper_parameters)}." if self.hyper_parameters else ".")
+                    + (f": it has {', '.join(self.hyper_parameters)}." if self.hyper_parameters else "."),
+                    code="no-hyper-parameter",
                 )
             first, _, rest = name.partition(".")
             values[first] = (
@@ -228,19 +229,23 @@ def _checked(kind: type[System], name: str, value: Any) -> Any:
     """A value of a field's type and within its range."""
     hint = get_type_hints(kind, include_extras=True)[name]
     if isinstance(value, bool) and hint is not bool:
-        raise CohegraphError(f"{name}={value!r} is not valid: it takes no truth value.")
+        raise _not_valid(name, value, "it takes no truth value")
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
         return adapter.validate_python(value)
     except ValidationError as error:
-        raise CohegraphError(f"{name}={value!r} is not valid: {in_words(error.errors()[0])}.") from None
+        raise _not_valid(name, value, in_words(error.errors()[0])) from None
 
 
 def _changed_group(group: BaseModel, name: str, value: Any, full_name: str) -> BaseModel:
     try:
         return type(group).model_validate(group.model_dump() | {name: value})
     except ValidationError as error:
-        raise CohegraphError(f"{full_name}={value!r} is not valid: {in_words(error.errors()[0])}.") from None
+        raise _not_valid(full_name, value, in_words(error.errors()[0])) from None
+
+
+def _not_valid(name: str, value: Any, why: str) -> CohegraphError:
+    return CohegraphError(f"{name}={value!r} is not valid: {why}.", code="bad-hyper-parameter")
 
 
 def expect_shapes(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) -> None:
