@@ -238,7 +238,7 @@ def test_ratings(kind, settings, model, graded, tmp_path):
     features = model.featurize(graded[0])
     value = {"low": 1.5, "medium": 3.0, "high": 4.5}
     labels, groups = [value[level] for level in graded[1]], np.arange(30) // 6
-    options = {"objective.kind": kind, "objective.range": [1, 5], "training.epochs": 60}
+    options = {"objective.kind": kind, "objective.range": [1, 5], "training.epochs": 150, "training.learning_rate": 0.1}
     rater = CoherenceModel(settings=settings.replaced(options))
     assert is_regressor(rater)
     rater.fit(features, labels, groups=groups)
@@ -278,7 +278,7 @@ def test_a_rating_that_was_tried_on_held_out_documents_has_probabilities(setting
 
 def test_ordered_levels(settings, model, graded):
     features = model.featurize(graded[0])
-    ordinal = settings.replaced({"objective.kind": "ordinal", "training.epochs": 60})
+    ordinal = settings.replaced({"objective.kind": "ordinal", "training.epochs": 150, "training.learning_rate": 0.1})
     trained = CoherenceModel(settings=ordinal).fit(features, graded[1])
     assert trained.score(features, graded[1]) > 0.5
     assert trained.classes_.tolist() == ["high", "low", "medium"]

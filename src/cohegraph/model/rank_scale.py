@@ -26,12 +26,11 @@ class RankScale:
 
     def __call__(self, scores: Floats) -> Floats:
         """The share of the training documents that is ranked lower, for each score."""
-        low = np.searchsorted(self.percentiles, scores, side="left") / (_STEPS - 1)
-        inside = np.interp(scores, self.percentiles, np.linspace(0, 1, _STEPS))
-        # Of many documents with one score, half count as ranked lower.
-        high = np.searchsorted(self.percentiles, scores, side="right") / (_STEPS - 1)
-        tied = high - low > 1.5 / (_STEPS - 1)
-        return np.clip(np.where(tied, (low + high) / 2, inside), 0, 1)
+        first, end = (np.searchsorted(self.percentiles, scores, side=side) for side in ("left", "right"))
+        between = np.interp(scores, self.percentiles, np.linspace(0, 1, _STEPS))
+        # Of many training documents with this very score, half count as ranked lower.
+        tied = (first + end - 1) / (2 * (_STEPS - 1))
+        return np.where(end - first > 1, tied, between)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a model saves of it."""

@@ -116,7 +116,11 @@ def _by_gradients(inputs: Floats, targets: Targets, objective: Objective, streng
     intercepts = torch.zeros(objective.outputs, dtype=torch.float64, requires_grad=True)
     loss = objective.loss(targets, torch.float64)
     optimizer = torch.optim.LBFGS(
-        [coefficients, intercepts], max_iter=_STEPS, tolerance_grad=1e-9, line_search_fn="strong_wolfe"
+        [coefficients, intercepts],
+        max_iter=_STEPS,
+        tolerance_grad=1e-9,
+        tolerance_change=1e-14,
+        line_search_fn="strong_wolfe",
     )
 
     def penalised() -> float:

@@ -1,0 +1,172 @@
+"""Links of several kinds: made by linkers, joined, and counted together or side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from material import refused
+from strategies import sentence_graphs
+
+from cohegraph.features import Featurizer, patterns_of
+from cohegraph.features.featurizer import LinkedDocument
+from cohegraph.graph.catalogue import catalogue
+from cohegraph.graph.links import LINKERS, Linker, Links, kinds_of, linkers_of, parts_of
+from cohegraph.settings import LinkSettings, Settings
+from cohegraph.text.document import Document, Sentence
+
+
+class Capitals(Linker):
+    """Sentences that share a capitalised word."""
+
+    name = "capitals"
+    about = "two sentences share a capitalised word"
+    threshold = 0.0
+
+    def strengths(self, document, sources, targets):
+        words = [{word for word in sentence.text.split() if word[0].isupper()} for sentence in document.sentences]
+        return np.array([[float(bool(words[u] & words[v])) for v in targets] for u in sources], dtype=np.float32)
+
+
+class Neighbours(Linker):
+    """Every sentence and the next one, less and less strongly."""
+
+    name = "neighbours"
+    about = "a sentence and the next"
+    parts_needed = ("encoder",)
+
+    def strengths(self, document, sources, targets):
+        return np.array([[1 / (1 + u) if v == u + 1 else 0.0 for v in targets] for u in sources], dtype=np.float32)
+
+    def words(self, document, source, target):
+        return document.sentences[source].start, document.sentences[source].end, -1, -1
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch):
+    monkeypatch.setitem(LINKERS, "capitals", Capitals)
+    monkeypatch.setitem(LINKERS, "neighbours", Neighbours)
+
+
+def document(*texts) -> Document:
+    whole, start, sentences = " ".join(texts), 0, []
+    for text in texts:
+        sentences.append(Sentence(text, start, start + len(text), len(text.split()), ()))
+        start += len(text) + 1
+    return Document(whole, tuple(sentences))
+
+
+ANNA = document("Anna ran", "Bert sat", "Anna sat", "nobody ran", "Bert and Anna ran")
+
+
+def featurizer(**changes):
+    return Featurizer(Settings().replaced({f"links.{name}": value for name, value in changes.items()}))
+
+
+def pairs(links):
+    return list(zip(links.source.tolist(), links.target.tolist(), strict=True))
+
+
+def test_a_linker_needs_no_more_than_strengths():
+    (linker,) = linkers_of(LinkSettings(linkers=("capitals",)), None)
+    links = linker.link(ANNA, range(5))
+    assert pairs(links) == [(0, 2), (0, 4), (1, 4), (2, 4)]
+    assert links.kinds == ("capitals",)
+    assert links.strength.tolist() == [1] * 4
+    assert (links.evidence == -1).all()
+    assert pairs(linker.link(ANNA, range(5), reach=3)) == [(0, 2), (2, 4)]
+    # Sentences that are left out do not take part, and nodes are numbered without them.
+    assert pairs(linker.link(ANNA, [0, 2, 4])) == [(0, 1), (0, 2), (1, 2)]
+    assert linker.related(ANNA, range(5), 4).tolist() == [1, 1, 1, 0, 0]
+    assert len(linker.link(document(), [])) == 0
+
+
+def test_a_threshold_can_be_set_for_each_linker():
+    for threshold, expected in ((None, 2), (0.3, 3), (0.9, 1)):
+        options = LinkSettings(
+            linkers=("neighbours",), thresholds={} if threshold is None else {"neighbours": threshold}
+        )
+        (linker,) = linkers_of(options, None)
+        # Strengths are 1, 1/2, 1/3 and 1/4; what equals the threshold is not over it.
+        assert len(linker.link(ANNA, range(5))) == {2: 1, 3: 3, 1: 1}[expected]
+
+
+def test_words_are_evidence():
+    (linker,) = linkers_of(LinkSettings(linkers=("neighbours",), thresholds={"neighbours": 0.4}), None)
+    links = linker.link(ANNA, range(5))
+    spans = [ANNA.text[start:end] for start, end in links.evidence[:, :2].tolist()]
+    assert spans == ["Anna ran", "Bert sat"]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 600), st.integers(2, 9))
+def test_long_documents_are_linked_in_blocks(size, reach):
+    (linker,) = linkers_of(LinkSettings(linkers=("capitals",)), None)
+    texts = [f"Name{number % 7} went" for number in range(size)]
+    found = pairs(linker.link(document(*texts), range(size), reach=reach))
+    expected = [(u, v) for u in range(size) for v in range(u + 1, min(u + reach, size)) if u % 7 == v % 7]
+    assert found == expected
+
+
+@given(sentence_graphs(), st.data())
+def test_joined_links_are_in_order_and_lose_nothing(first, data):
+    second = data.draw(sentence_graphs().filter(lambda one: one.size == first.size) if first.size == 0 else st.none())
+    second = Links.none(first.size, ("other",)) if second is None else replace(second, kinds=("other",))
+    joined = Links.together(first.size, [first, second])
+    assert joined.kinds == (*first.kinds, "other")
+    for kind, part in (("made up", first), ("other", second)):
+        assert pairs(joined.of_kind(kind)) == pairs(part)
+    assert pairs(joined) == sorted(pairs(joined))
+
+
+def test_two_kinds_of_links_between_two_sentences_are_one_pair():
+    one = linkers_of(LinkSettings(linkers=("capitals", "neighbours"), thresholds={"neighbours": 0.1}), None)
+    found = Links.together(5, [linker.link(ANNA, range(5)) for linker in one])
+    assert found.kinds == ("capitals", "neighbours")
+    assert len(found) == 8
+    source, target = found.pairs()
+    both = document("Anna ran", "Anna sat")
+    twice = Links.together(2, [linker.link(both, range(2)) for linker in one])
+    assert len(twice) == 2
+    assert len(twice.pairs()[0]) == 1
+    assert len(source) == len(set(zip(source.tolist(), target.tolist(), strict=True))) == 8
+
+
+def linked(*links) -> list[LinkedDocument]:
+    return [LinkedDocument(ANNA, one, tuple(range(5)), {"nouns": 0}) for one in links]
+
+
+def test_counted_as_a_union_or_side_by_side():
+    names = ["capitals", "neighbours"]
+    together, apart = (featurizer(linkers=names, combine=combine) for combine in ("union", "side-by-side"))
+    parts = [linker.link(ANNA, range(5), threshold=0.1) for linker in linkers_of(together.settings.links, None)]
+    whole = Links.together(5, parts)
+    union = together.count(linked(whole))
+    assert union.shape == (1, len(catalogue(4)))
+    by_kind = apart.count(linked(whole))
+    alone = [featurizer(linkers=[name]).count(linked(part)) for name, part in zip(names, parts, strict=True)]
+    assert np.array_equal(by_kind.toarray(), np.hstack([one.toarray() for one in alone]))
+    assert len(patterns_of(together.settings)) == len(catalogue(4))
+    blocks = patterns_of(apart.settings)
+    assert len(blocks) == 2 * len(catalogue(4))
+    assert [pattern.links for pattern in blocks[:: len(catalogue(4))]] == names
+    assert len({pattern.name for pattern in blocks}) == len(blocks)
+
+
+def test_parts_and_kinds_follow_from_the_linkers():
+    assert parts_of(LinkSettings()) == ("vectors",)
+    assert parts_of(LinkSettings(linkers=("capitals",))) == ()
+    assert parts_of(LinkSettings(linkers=("capitals", "neighbours", "nouns"))) == ("encoder", "vectors")
+    assert kinds_of(LinkSettings(spelling=0.75)) == ("nouns", "spelling")
+    assert kinds_of(LinkSettings(linkers=("capitals", "nouns"))) == ("capitals", "nouns")
+
+
+def test_linkers_are_named_once_and_must_be_known():
+    assert Settings().replaced({"links.linkers": "nouns, capitals"}).links.linkers == ("nouns", "capitals")
+    with refused("bad-setting"):
+        Settings().replaced({"links.linkers": ["nouns", "nouns"]})
+    with refused("no-linker"):
+        linkers_of(LinkSettings(linkers=("verbs",)), None)
