@@ -43,12 +43,26 @@ def in_words(complaint: Mapping[str, Any]) -> str:
 
 
 class CohegraphError(ValueError):
-    """Bad input, a missing part or a damaged file. The message says what is wrong and what to do."""
+    """Bad input, a missing part or a damaged file.
+
+    The message is for people and says what is wrong and what to do. ``code`` is for programs: it stays the same when
+    the message is reworded.
+    """
+
+    default_code = "bad-input"
+
+    def __init__(self, message: str = "", *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code or self.default_code
 
 
 class MissingPartError(CohegraphError):
     """A pretrained part (parser, word vectors, encoder) that is not installed or not found."""
 
+    default_code = "missing-part"
+
 
 class DamagedFileError(CohegraphError):
     """A file that is not what it claims to be: cut, changed, or of a format not known here."""
+
+    default_code = "damaged-file"
