@@ -112,7 +112,7 @@ def test_documents_without_text_do_not_keep_the_rest_from_being_assessed(run, sh
     pq.write_table(pa.table({"text": ["A dog. A cat.", None, " ", "A boat."] * 10}), table)
     code, _, err = run("assess", table, "--out", tmp_path / "results.jsonl")
     assert code == 2
-    assert err.count("has no text to assess") == 20
+    assert err.count("has no text") == 20
     lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert len(lines) == 40
     assert ["error" in line for line in lines[:4]] == [False, True, True, False]
@@ -120,20 +120,6 @@ def test_documents_without_text_do_not_keep_the_rest_from_being_assessed(run, sh
     assert "20 more documents could not be assessed" in err
     # Nothing is left to do, and what could not be assessed is said again.
     assert run("assess", table, "--out", tmp_path / "results.jsonl")[0] == 2
-
-
-def test_folders_of_tables_are_one_corpus(tmp_path):
-    folder = tmp_path / "parts"
-    (folder / "deep").mkdir(parents=True)
-    pq.write_table(pa.table({"text": ["one", "two"], "label": [1, 2]}), folder / "a.parquet")
-    (folder / "deep" / "b.jsonl").write_text('{"text": "three"}\n')
-    documents = Documents([str(folder)], optional=["label"])
-    assert len(documents) == 3
-    assert [(entry.text, entry.fields["label"]) for entry in documents] == [("one", 1), ("two", 2), ("three", None)]
-    (folder / "note.txt").write_text("four")
-    mixed = Documents([str(folder)])
-    assert [entry.text for entry in mixed] == ["four"]
-    assert "the 1 text files are read, no table" in mixed.remarks[0]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
@@ -179,7 +165,7 @@ def test_a_row_that_cannot_be_read_costs_nothing_but_itself(run, results, graded
     for complaint in (
         "rows.jsonl, line 3 is not a JSON object: each line must be one.",
         f"rows.jsonl, line 5 is not UTF-8 (byte {place} is not valid): save it as plain UTF-8 text.",
-        "rows.jsonl:8 has no text to assess.",
+        "rows.jsonl:8 has no text.",
     ):
         assert complaint in err
     lines = [json.loads(line) for line in Path("results.jsonl").read_text("utf-8").splitlines()]

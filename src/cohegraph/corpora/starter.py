@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+
+from cohegraph.corpora.corpus import LEVELS, Corpus
+from cohegraph.corpora.own import read_own
 
 FOLDER = Path(str(files("cohegraph"))) / "data" / "starter"
 CORPUS = FOLDER / "corpus.jsonl"
 MODEL = FOLDER / "model"
-LEVELS = ("low", "medium", "high")
 
 
-@dataclass(frozen=True)
-class StarterText:
-    """One of the three versions of a topic."""
-
-    id: str
-    topic: str
-    title: str
-    level: str
-    text: str
-
-
-def starter_corpus() -> list[StarterText]:
-    """All 90 texts: 30 topics, each well connected (high), drifting (medium) and disjointed (low)."""
-    return [StarterText(**json.loads(line)) for line in CORPUS.read_text("utf-8").splitlines()]
+def starter_corpus() -> Corpus:
+    """All 90 texts: 30 topics (the groups), each well connected (high), drifting (medium) and disjointed (low)."""
+    return read_own(CORPUS, label_column="level", group_column="topic", id_column="id", levels=LEVELS)

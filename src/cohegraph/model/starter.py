@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from cohegraph.corpora.starter import LEVELS, MODEL, StarterText, starter_corpus
+from cohegraph.corpora.corpus import LEVELS, Corpus
+from cohegraph.corpora.starter import MODEL, starter_corpus
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.model.validation import validated_fit
 from cohegraph.presets import preset
@@ -22,27 +21,26 @@ _FOLDS = 5
 SETTINGS = preset("default").replaced({"subgraphs.k": 5, "corpus_graph.pmi": False, "training.weight_decay": 0.001})
 
 
-def train_starter(texts: Sequence[StarterText]) -> CoherenceModel:
+def train_starter(corpus: Corpus) -> CoherenceModel:
     """The starter model on some of the corpus."""
-    model = CoherenceModel(SETTINGS, levels=LEVELS)
-    return model.fit([one.text for one in texts], [one.level for one in texts])
+    return CoherenceModel(SETTINGS, levels=LEVELS).fit(corpus.texts, corpus.labels)
 
 
-def hold_out_topics(texts: Sequence[StarterText], every: int = 5) -> tuple[list[StarterText], list[StarterText]]:
+def hold_out_topics(corpus: Corpus, every: int = 5) -> tuple[Corpus, Corpus]:
     """All versions of every fifth topic apart from the rest."""
-    held_out = set(sorted({one.topic for one in texts})[every - 1 :: every])
-    rest = [one for one in texts if one.topic not in held_out]
-    return rest, [one for one in texts if one.topic in held_out]
+    topics = np.array(corpus.groups)
+    held_out = np.isin(topics, np.unique(topics)[every - 1 :: every])
+    return corpus.at(np.flatnonzero(~held_out).tolist()), corpus.at(np.flatnonzero(held_out).tolist())
 
 
 def rebuild() -> None:
     """Train on the whole corpus and put the model into the package."""
-    texts = starter_corpus()
+    corpus = starter_corpus()
     model = CoherenceModel(SETTINGS, levels=LEVELS)
-    features = model.featurize([one.text for one in texts], show_progress=True)
-    labels = np.array([one.level for one in texts])
-    validated_fit(model, features, labels, [one.topic for one in texts], _FOLDS)
-    model.keep_neighbours(features, labels, ids=[one.id for one in texts])
+    features = model.featurize(corpus.texts, show_progress=True)
+    labels = np.array(corpus.labels)
+    validated_fit(model, features, labels, corpus.groups, _FOLDS)
+    model.keep_neighbours(features, labels, ids=corpus.ids)
     model.save(MODEL, name=NAME, note=NOTE)
     figures = model.training_["validation"]
     print(f"{NAME}: accuracy {100 * figures['accuracy']:.1f} % (± {100 * figures['std']:.1f}) over {_FOLDS} folds")

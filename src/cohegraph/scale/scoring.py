@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from cohegraph.corpora.stream import Entry
+from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
 from cohegraph.model.assessment import Assessment
