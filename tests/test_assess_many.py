@@ -7,6 +7,7 @@ import subprocess
 import time
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,8 @@ from material import COMMAND, TEXT
 
 from cohegraph.corpora.stream import Documents
 from cohegraph.files import lock
-from cohegraph.scale.feature_store import ABOUT, shards_in
+from cohegraph.scale.feature_store import ABOUT, FeatureStore, shards_in
+from cohegraph.scale.stored_documents import StoredDocuments
 
 FAST = ["--set", "training.epochs=8", "--set", "training.hidden=4"]
 
@@ -246,6 +248,18 @@ def test_features_are_assessed_as_their_texts_are(run, one_sentence, made_store,
     out.unlink()
     assert f"{shard.name} is damaged or missing" in one_sentence("assess", store, "--model", model, "--out", out)
     assert len(out.read_bytes().splitlines()) == 10
+
+
+def test_some_of_the_documents_of_a_store(made_store):
+    """Documents that are new are anywhere in its files, and need not be the last of one."""
+    documents = StoredDocuments(made_store)
+    entries, lengths = list(documents), FeatureStore(made_store).corpus().features.tally("sentences")
+    assert [entry.row for entry in entries] == list(range(1, 37))
+    counting = SimpleNamespace(assess=lambda features: features.tally("sentences").tolist())
+    for rows in ([3, 9, 11, 35], [0, 20], [34], list(range(36))):
+        scored = [one for some in documents.score([entries[row] for row in rows], counting) for one in some]
+        assert [one.entry.row for one in scored] == [row + 1 for row in rows]
+        assert [one.result for one in scored] == lengths[rows].tolist()
 
 
 def results_of(*files):

@@ -124,6 +124,20 @@ def test_streams_of_any_kind(shipped, tmp_path, command):
     assert (closed.returncode, closed.stderr.count("\n")) == (2, 1), closed.stderr
 
 
+def test_a_model_of_numbers_predicts_numbers(run, shipped, tmp_path, starter):
+    """Rows without a text or a label are left out if asked for."""
+    grades = {"low": 1, "medium": 2, "high": 3}
+    rows = [{"text": one.text, "label": grades[one.label]} for one in starter[:9]]
+    rows += [{"text": "", "label": 1}, {"text": "A dog."}]
+    file = tmp_path / "grades.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    call = ("train", file, "--out", tmp_path / "m", "--folds", 0, "--set", "training.epochs=5")
+    code, _, err = run(*call, "--skip-empty", "--skip-unlabelled")
+    assert code == 0
+    assert "9 documents (1: 3, 2: 3, 3: 3)." in err
+    assert json.loads((tmp_path / "m" / "model.json").read_text("utf-8"))["levels"] == [1, 2, 3]
+
+
 def test_levels_in_no_known_order_are_said_to_be_so(run, shipped, tmp_path, starter):
     file = tmp_path / "c.csv"
     words = {"low": "poor", "medium": "fair", "high": "good"}
