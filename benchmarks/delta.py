@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cohegraph.corpora.tables import read_texts
+from cohegraph.corpora.stream import Documents
 from cohegraph.features import Featurizer
 from cohegraph.presets import preset
 from cohegraph.text.document import Document
@@ -37,7 +37,7 @@ def main() -> None:
         sys.exit(__doc__)
     reference, *corpora = sys.argv[1:]
     for corpus in corpora:
-        documents = list(Featurizer(preset()).parser.parse(read_texts(Path(corpus))))
+        documents = list(Featurizer(preset()).parser.parse(entry.text for entry in Documents([corpus]).usable()))
         target = density(documents, reference, PAPERS_DELTA)
         found = {delta: density(documents, "glove-6b-50d", delta) for delta in CANDIDATES}
         print(f"{Path(corpus).name}: GloVe 840B 300d at {PAPERS_DELTA}: {target:.3f}")

@@ -33,7 +33,7 @@ def corpus(folder: Path, documents: int) -> Path:
     with file.open("w", encoding="utf-8") as stream:
         for number in range(documents):
             one = texts[number % len(texts)]
-            row = {"text": f"{one.text} This is text number {number}.", "label": one.level}
+            row = {"text": f"{one.text} This is text number {number}.", "label": one.label}
             stream.write(json.dumps(row) + "\n")
     return file
 

@@ -20,8 +20,8 @@ import torch
 from shuffle_test import shuffled
 
 from cohegraph import CoherenceModel, load_model
+from cohegraph.corpora.own import read_own
 from cohegraph.corpora.starter import MODEL, starter_corpus
-from cohegraph.corpora.tables import read_graded
 from cohegraph.explain.changed_texts import without
 from cohegraph.explain.explain import look_at, parsed, verdict_of
 from cohegraph.features import Featurizer
@@ -77,17 +77,17 @@ def from_starter() -> list[tuple[CoherenceModel, list[str]]]:
     pairs = []
     for training, held_out in (halves, halves[::-1]):
         model = CoherenceModel(SETTINGS, levels=load_model(MODEL).levels_)
-        model.fit([one.text for one in training], [one.level for one in training])
-        pairs.append((model, [one.text for one in held_out]))
+        model.fit(training.texts, training.labels)
+        pairs.append((model, list(held_out.texts)))
     return pairs
 
 
 def from_corpus(file: Path) -> tuple[CoherenceModel, list[str]]:
     """A model on one half of a corpus, and the texts of the other."""
-    documents = read_graded(file)
+    documents = read_own(file)
     settings = preset().replaced({"training.weight_decay": 0.01, "training.hidden": 64})
     features = FeatureCache().features(documents.texts, Featurizer(settings), show_progress=True)
-    half = np.random.default_rng(SEED).permutation(len(documents.texts))
+    half = np.random.default_rng(SEED).permutation(len(documents))
     training, rest = np.sort(half[::2]), np.sort(half[1::2])
     model = CoherenceModel(settings).fit(features[training], [documents.labels[row] for row in training])
     return model, [documents.texts[row] for row in rest]

@@ -31,9 +31,10 @@ def _own_cache(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def starter():
+    """The documents of the starter corpus, whose groups are the topics."""
     from cohegraph.corpora.starter import starter_corpus
 
-    return starter_corpus()
+    return list(starter_corpus())
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +117,7 @@ def one_sentence(run):
 @pytest.fixture
 def small_corpus(tmp_path, starter):
     file = tmp_path / "corpus.jsonl"
-    rows = [{"text": one.text, "label": one.level, "topic": one.topic} for one in starter[:18]]
+    rows = [{"text": one.text, "label": one.label, "topic": one.group} for one in starter[:18]]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return file
 
@@ -208,7 +209,7 @@ def tiny_xlnet(tmp_path_factory) -> Path:
 def graded_file(tmp_path_factory, starter):
     """A table of graded documents."""
     file = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
-    rows = [{"id": one.id, "text": one.text, "label": one.level, "topic": one.topic} for one in starter[:36]]
+    rows = [{"id": one.id, "text": one.text, "label": one.label, "topic": one.group} for one in starter[:36]]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return file
 

@@ -7,6 +7,7 @@ import subprocess
 import time
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,8 @@ from material import COMMAND, TEXT
 
 from cohegraph.corpora.stream import Documents
 from cohegraph.files import lock
-from cohegraph.scale.feature_store import ABOUT, shards_in
+from cohegraph.scale.feature_store import ABOUT, FeatureStore, shards_in
+from cohegraph.scale.stored_documents import StoredDocuments
 
 FAST = ["--set", "training.epochs=8", "--set", "training.hidden=4"]
 
@@ -112,7 +114,7 @@ def test_documents_without_text_do_not_keep_the_rest_from_being_assessed(run, sh
     pq.write_table(pa.table({"text": ["A dog. A cat.", None, " ", "A boat."] * 10}), table)
     code, _, err = run("assess", table, "--out", tmp_path / "results.jsonl")
     assert code == 2
-    assert err.count("has no text to assess") == 20
+    assert err.count("has no text") == 20
     lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert len(lines) == 40
     assert ["error" in line for line in lines[:4]] == [False, True, True, False]
@@ -120,20 +122,6 @@ def test_documents_without_text_do_not_keep_the_rest_from_being_assessed(run, sh
     assert "20 more documents could not be assessed" in err
     # Nothing is left to do, and what could not be assessed is said again.
     assert run("assess", table, "--out", tmp_path / "results.jsonl")[0] == 2
-
-
-def test_folders_of_tables_are_one_corpus(tmp_path):
-    folder = tmp_path / "parts"
-    (folder / "deep").mkdir(parents=True)
-    pq.write_table(pa.table({"text": ["one", "two"], "label": [1, 2]}), folder / "a.parquet")
-    (folder / "deep" / "b.jsonl").write_text('{"text": "three"}\n')
-    documents = Documents([str(folder)], optional=["label"])
-    assert len(documents) == 3
-    assert [(entry.text, entry.fields["label"]) for entry in documents] == [("one", 1), ("two", 2), ("three", None)]
-    (folder / "note.txt").write_text("four")
-    mixed = Documents([str(folder)])
-    assert [entry.text for entry in mixed] == ["four"]
-    assert "the 1 text files are read, no table" in mixed.remarks[0]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
@@ -179,7 +167,7 @@ def test_a_row_that_cannot_be_read_costs_nothing_but_itself(run, results, graded
     for complaint in (
         "rows.jsonl, line 3 is not a JSON object: each line must be one.",
         f"rows.jsonl, line 5 is not UTF-8 (byte {place} is not valid): save it as plain UTF-8 text.",
-        "rows.jsonl:8 has no text to assess.",
+        "rows.jsonl:8 has no text.",
     ):
         assert complaint in err
     lines = [json.loads(line) for line in Path("results.jsonl").read_text("utf-8").splitlines()]
@@ -260,6 +248,18 @@ def test_features_are_assessed_as_their_texts_are(run, one_sentence, made_store,
     out.unlink()
     assert f"{shard.name} is damaged or missing" in one_sentence("assess", store, "--model", model, "--out", out)
     assert len(out.read_bytes().splitlines()) == 10
+
+
+def test_some_of_the_documents_of_a_store(made_store):
+    """Documents that are new are anywhere in its files, and need not be the last of one."""
+    documents = StoredDocuments(made_store)
+    entries, lengths = list(documents), FeatureStore(made_store).corpus().features.tally("sentences")
+    assert [entry.row for entry in entries] == list(range(1, 37))
+    counting = SimpleNamespace(assess=lambda features: features.tally("sentences").tolist())
+    for rows in ([3, 9, 11, 35], [0, 20], [34], list(range(36))):
+        scored = [one for some in documents.score([entries[row] for row in rows], counting) for one in some]
+        assert [one.entry.row for one in scored] == [row + 1 for row in rows]
+        assert [one.result for one in scored] == lengths[rows].tolist()
 
 
 def results_of(*files):

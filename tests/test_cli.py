@@ -97,7 +97,7 @@ def test_an_unknown_option_is_a_usage_error(run):
 def test_levels_are_no_markup(run, shipped, tmp_path, starter):
     file = tmp_path / "c.jsonl"
     names = {"low": "[/b]", "medium": "[red]x", "high": "\x1b[31m"}
-    rows = ({"text": one.text, "label": names[one.level]} for one in starter[:9])
+    rows = ({"text": one.text, "label": names[one.label]} for one in starter[:9])
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert run("train", file, "--out", tmp_path / "model", "--folds", 0, *FAST)[0] == 0
     text = tmp_path / "text.txt"
@@ -124,10 +124,24 @@ def test_streams_of_any_kind(shipped, tmp_path, command):
     assert (closed.returncode, closed.stderr.count("\n")) == (2, 1), closed.stderr
 
 
+def test_a_model_of_numbers_predicts_numbers(run, shipped, tmp_path, starter):
+    """Rows without a text or a label are left out if asked for."""
+    grades = {"low": 1, "medium": 2, "high": 3}
+    rows = [{"text": one.text, "label": grades[one.label]} for one in starter[:9]]
+    rows += [{"text": "", "label": 1}, {"text": "A dog."}]
+    file = tmp_path / "grades.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    call = ("train", file, "--out", tmp_path / "m", "--folds", 0, "--set", "training.epochs=5")
+    code, _, err = run(*call, "--skip-empty", "--skip-unlabelled")
+    assert code == 0
+    assert "9 documents (1: 3, 2: 3, 3: 3)." in err
+    assert json.loads((tmp_path / "m" / "model.json").read_text("utf-8"))["levels"] == [1, 2, 3]
+
+
 def test_levels_in_no_known_order_are_said_to_be_so(run, shipped, tmp_path, starter):
     file = tmp_path / "c.csv"
     words = {"low": "poor", "medium": "fair", "high": "good"}
-    file.write_text("text,label\n" + "".join(f'"{one.text}",{words[one.level]}\n' for one in starter[:9]), "utf-8")
+    file.write_text("text,label\n" + "".join(f'"{one.text}",{words[one.label]}\n' for one in starter[:9]), "utf-8")
     code, _, err = run("train", file, "--out", tmp_path / "m", "--folds", 0, *FAST)
     assert code == 0
     assert "--levels" in err
@@ -163,7 +177,7 @@ def test_a_foreign_text_is_suspected(run, shipped):
 def test_bad_calls_of_assess(one_sentence, shipped, tmp_path, small_corpus, text_file):
     assert "no model folder" in one_sentence("assess", text_file, "--model", tmp_path / "absent")
     assert "no column 'body'" in one_sentence("assess", small_corpus, "--text-column", "body")
-    assert "no text to assess" in one_sentence("assess", "-", stdin=b"")
+    assert "no text" in one_sentence("assess", "-", stdin=b"")
     assert "not UTF-8" in one_sentence("assess", "-", stdin=b"\xff\xfe")
     broken = tmp_path / "model"
     shutil.copytree(MODEL, broken)
@@ -208,7 +222,7 @@ def test_bad_calls_of_train(one_sentence, tmp_path, small_corpus):
     assert "fewer than the 5 folds" in one_sentence("train", few, *out)
     assert "2 folds or more" in one_sentence("train", few, "--folds", 1, *out)
     missing = write_csv(tmp_path, [("a", "low"), ("b", "")])
-    assert "have no label (row 2)" in one_sentence("train", missing, *out)
+    assert "c.csv:2 has no label" in one_sentence("train", missing, *out)
     assert "no setting 'k'" in one_sentence("train", small_corpus, "--set", "k=5", *out)
     assert "no preset" in one_sentence("train", small_corpus, "--preset", "best", *out)
     assert "not the labels" in one_sentence("train", small_corpus, "--levels", "a,b", *out)

@@ -28,7 +28,7 @@ def settings(tiny_bert):
 
 @pytest.fixture(scope="module")
 def graded(starter):
-    return [one.text for one in starter[:30]], [one.level for one in starter[:30]]
+    return [one.text for one in starter[:30]], [one.label for one in starter[:30]]
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_scikit_learns_conventions(settings, graded, starter):
     scores = cross_val_score(model, texts, labels, cv=3)
     assert scores.shape == (3,)
     features = model.featurize(texts)
-    groups = [one.topic for one in starter[:30]]
+    groups = [one.group for one in starter[:30]]
     assert np.array_equal(
         cross_val_score(model, features, labels, cv=GroupKFold(5), groups=groups),
         cross_val_score(model, texts, labels, cv=GroupKFold(5), groups=groups),

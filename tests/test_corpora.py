@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import csv
 import json
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cohegraph.corpora.registry import READERS, read_corpus
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, DamagedFileError
 
 TEXT = "The garden was quiet. A gate stood open. The gate led to the garden."
 DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@contextmanager
+def complaint(code, *facts, kind=CohegraphError):
+    """What is done fails with an error of this code, whose message names these facts."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert caught.value.code == code
+    for fact in facts:
+        assert fact in str(caught.value)
 
 
 def write(file: Path, rows: list[dict], delimiter=",", encoding="utf-8") -> Path:
@@ -59,19 +70,19 @@ def test_a_whole_gcdc_needs_no_leave(tmp_path):
 
 
 def test_a_wrong_gcdc_is_recognised(gcdc):
-    with pytest.raises(CohegraphError, match=r"Yahoo_train.csv has 9 documents instead of 1,000.*5 more parts"):
+    with complaint("incomplete-corpus", "Yahoo_train.csv has 9 ", "1,000", "5 more"):
         read_corpus("gcdc", gcdc)
     write(gcdc / "Yelp_test.csv", [gcdc_row(0, label=4)])
-    with pytest.raises(CohegraphError, match=r"Yelp_test.csv: row 1 has the labelA '4', not 1, 2 or 3"):
+    with complaint("unknown-level", "Yelp_test.csv", "row 1", "labelA", "'4'"):
         read_corpus("gcdc", gcdc, {"partial": True})
     write(gcdc / "Yelp_test.csv", [{"text": TEXT, "score": 1}])
-    with pytest.raises(CohegraphError, match="not a file of GCDC as it is given out: it has no column 'text_id'"):
+    with complaint("missing-column", "'text_id'", "text, score"):
         read_corpus("gcdc", gcdc, {"partial": True})
     (gcdc / "Yelp_test.csv").unlink()
-    with pytest.raises(CohegraphError, match=r"lacks Yelp_test.csv of GCDC: add them"):
+    with complaint("incomplete-corpus", "Yelp_test.csv"):
         read_corpus("gcdc", gcdc)
     assert "Yelp" not in read_corpus("gcdc", gcdc, {"partial": True}).section_names
-    with pytest.raises(CohegraphError, match="is it the right folder"):
+    with complaint("missing-file"):
         read_corpus("gcdc", gcdc.parent)
 
 
@@ -79,11 +90,11 @@ def test_one_domain_of_gcdc_needs_its_files_only(tmp_path):
     write(tmp_path / "Clinton_train.csv", [gcdc_row(n) for n in range(1000)])
     write(tmp_path / "Clinton_test.csv", [gcdc_row(n) for n in range(200)])
     assert read_corpus("gcdc", tmp_path, sections=("Clinton",)).section_names == ("Clinton",)
-    with pytest.raises(CohegraphError, match=r"lacks Yelp_train.csv, Yelp_test.csv of GCDC: add them"):
+    with complaint("incomplete-corpus", "Yelp_train.csv, Yelp_test.csv"):
         read_corpus("gcdc", tmp_path, sections=("Yelp", "Clinton"))
-    with pytest.raises(CohegraphError, match="no section 'Paris': choose from Yahoo"):
+    with complaint("unknown-section", "'Paris'", "Yahoo"):
         read_corpus("gcdc", tmp_path, sections=("Paris",))
-    with pytest.raises(CohegraphError, match="has no option 'sections': it has label, partial"):
+    with complaint("unknown-option", "'sections'", "label, partial"):
         read_corpus("gcdc", tmp_path, {"sections": ["Clinton"]})
 
 
@@ -111,17 +122,17 @@ def test_toefl(toefl):
 
 
 def test_a_wrong_toefl_is_recognised(toefl):
-    with pytest.raises(CohegraphError, match="not the whole of TOEFL11: P1 has 6 documents instead of 1,656"):
+    with complaint("incomplete-corpus", "P1 has 6 ", "1,656"):
         read_corpus("toefl", toefl)
     (next(toefl.rglob("5.txt"))).unlink()
-    with pytest.raises(CohegraphError, match=r"1 essays of index.csv are not in .*\(the first: 5.txt\)"):
+    with complaint("incomplete-corpus", "1 essays", "5.txt"):
         read_corpus("toefl", toefl)
     assert len(read_corpus("toefl", toefl, {"partial": True})) == 47
     next(toefl.rglob("6.txt")).write_text(" \n")
-    with pytest.raises(CohegraphError, match=r"6.txt: the essay has no text"):
+    with complaint("missing-text", "6.txt"):
         read_corpus("toefl", toefl, {"partial": True})
     next(toefl.rglob("index.csv")).unlink()
-    with pytest.raises(CohegraphError, match=r"no index.csv"):
+    with complaint("missing-file", "index.csv"):
         read_corpus("toefl", toefl)
 
 
@@ -155,23 +166,23 @@ def test_asap_levels_are_thirds_of_the_range(tmp_path):
     assert corpus.scores[:2] == (2.0, 5.0)
     assert len(corpus) == 12
     assert corpus.texts[0] == 'He said "no" to the café — and left.'
-    with pytest.raises(CohegraphError, match="not the whole of ASAP"):
+    with complaint("incomplete-corpus"):
         read_corpus("asap", file)
     write(file, [asap_row(1, 3, 7)], "\t")
-    with pytest.raises(CohegraphError, match=r"the score of row 1 \(set 3\) is '7', not a number from 0 to 3"):
+    with complaint("not-a-number", "score", "row 1 (set 3)", "'7'", "0 to 3"):
         read_corpus("asap", file)
 
 
 def test_a_damaged_asap_is_recognised(tmp_path):
     file = tmp_path / "asap.tsv"
     write(file, [asap_row(1, 1.5, 2)], "\t")
-    with pytest.raises(CohegraphError, match=r"the set of row 1 is '1.5', not a whole number from 1 to 8"):
+    with complaint("not-a-number", "set", "row 1", "'1.5'", "whole", "1 to 8"):
         read_corpus("asap", file, {"partial": True})
     head, *lines = [f"{n}\t3\t{text}\t1\t2" for n, text in enumerate(["head", "plain", '"open', "lost", '"shut"'])]
     head = "essay_id\tessay_set\tessay\trater1_domain1\tdomain1_score"
     for kept in (lines, lines[:3]):
         file.write_text("\n".join([head, *kept]) + "\n")
-        with pytest.raises(CohegraphError, match=r"row 2 \(essay 2\) runs into the next: a quotation mark"):
+        with complaint("open-quotation", "row 2 (essay 2)", kind=DamagedFileError):
             read_corpus("asap", file, {"partial": True})
 
 
@@ -183,7 +194,7 @@ def test_ellipse_official_and_json_lines(tmp_path):
     ]  # fmt: skip
     rows[4]["prompt"] = "Arts"
     file = write(tmp_path / "ELLIPSE_Final_github.csv", rows)
-    with pytest.raises(CohegraphError, match="has 5 essays, and ELLIPSE has 6,482"):
+    with complaint("incomplete-corpus", "5 essays", "6,482"):
         read_corpus("ellipse", file)
     corpus = read_corpus("ellipse", file, {"partial": True})
     assert corpus.labels == ("low", "low", "medium", "high", "high")
@@ -197,9 +208,7 @@ def test_ellipse_official_and_json_lines(tmp_path):
         "\n".join(json.dumps({"id": n, "text": TEXT, "prompt": "p", "overall": 3, "cohesion": 2}) for n in (1, 2))
     )
     assert read_corpus("ellipse", lines, {"partial": True}).labels == ("low", "low")
-    with pytest.raises(
-        CohegraphError, match=r"has 2 essays, and ELLIPSE has 6,482 .* 1,084 to its eight largest prompts"
-    ):
+    with complaint("incomplete-corpus", "2 essays", "6,482", "1,084"):
         read_corpus("ellipse", lines)
 
 
@@ -214,7 +223,7 @@ def test_hanna_ratings_are_averaged(tmp_path):
     assert corpus.labels == ("low", "medium", "high")
     assert corpus.ids == ("7", "8", "9")
     assert np.allclose(corpus.scores, (8 / 3, 10 / 3, 11 / 3))
-    with pytest.raises(CohegraphError, match="has 3 stories, and HANNA has 1,056 with three ratings each"):
+    with complaint("incomplete-corpus", "3 stories", "1,056 with three ratings"):
         read_corpus("hanna", file)
 
 
@@ -224,14 +233,14 @@ def test_a_hanna_that_was_cut_is_recognised(tmp_path):
     ]
     assert len(read_corpus("hanna", write(tmp_path / "whole.csv", rows))) == 1056
     for kept, lacking in ((rows[:-2], "1"), (rows[::3], "1,056")):
-        with pytest.raises(CohegraphError, match=f"1,056 stories, {lacking} of them without three ratings, and HANNA"):
+        with complaint("incomplete-corpus", "1,056 stories", f" {lacking} of them"):
             read_corpus("hanna", write(tmp_path / "cut.csv", kept))
     lines = tmp_path / "stories.jsonl"
     stories = [json.dumps({"id": n, "text": TEXT, "source": "GPT", "coherence": 3}) for n in range(1056)]
     lines.write_text("\n".join(stories))
     assert len(read_corpus("hanna", lines)) == 1056
     lines.write_text("\n".join(stories[:150]))
-    with pytest.raises(CohegraphError, match="has 150 stories, and HANNA has 1,056: download it again"):
+    with complaint("incomplete-corpus", "150 stories", "1,056"):
         read_corpus("hanna", lines)
 
 
@@ -247,57 +256,54 @@ def test_own_table(tmp_path):
     assert corpus.test == (False,) * 8 + (True,) * 2
     assert corpus.scores[1] == 2.0
     assert corpus.only(["b"]).ids == ("2", "4", "6", "8", "10")
-    with pytest.raises(CohegraphError, match="no section 'c': choose from a, b"):
+    with complaint("unknown-section", "'c'", "a, b"):
         corpus.only(["c"])
-    with pytest.raises(CohegraphError, match="no column 'grade'"):
+    with complaint("missing-column", "'grade'"):
         read_corpus("table", file, {"label_column": "grade"})
-    with pytest.raises(CohegraphError, match="neither train nor test"):
+    with complaint("unknown-split", "mine.csv:1", "'a'"):
         read_corpus("table", file, {"split_column": "part"})
-    with pytest.raises(CohegraphError, match="has no option 'prompt'"):
+    with complaint("unknown-option", "'prompt'"):
         read_corpus("table", file, {"prompt": "x"})
 
 
+def test_scores_and_ids_of_an_own_table(tmp_path):
+    file = write(tmp_path / "a.csv", [{"text": TEXT, "label": n % 2, "name": n // 2, "mean": "4"} for n in range(4)])
+    assert read_corpus("table", file, {"score_column": "mean"}).scores == (4.0,) * 4
+    with complaint("same-ids", "'0'"):
+        read_corpus("table", file, {"id_column": "name"})
+    for mean in ("four", "inf"):
+        write(file, [{"text": TEXT, "label": n, "mean": mean if n else 1} for n in range(2)])
+        with complaint("not-a-number", "a.csv:2", mean):
+            read_corpus("table", file, {"score_column": "mean"})
+
+
 @pytest.mark.parametrize(
-    ("kind", "options", "message"),
+    ("kind", "options", "wanted"),
     [
-        ("ellipse", {"by_prompt": "false"}, "'by_prompt' of the corpus 'ellipse' is 'false': write true or false"),
-        ("ellipse", {"score": 5}, 'is 5: write "cohesion" or "overall"'),
-        ("ellipse", {"score": "vocabulary"}, 'write "cohesion" or "overall"'),
-        ("gcdc", {"label": 5}, 'write "labelA" or "labelM"'),
-        ("hanna", {"partial": "no"}, "write true or false"),
-        ("table", {"levels": 5}, "write a list of words or numbers"),
-        ("table", {"levels": "low"}, "write a list of words or numbers"),
-        ("table", {"text_column": ["a"]}, "write a text in quotation marks"),
-        ("table", {"group_column": 5}, "write a text in quotation marks"),
+        ("ellipse", {"by_prompt": "false"}, "true or false"),
+        ("ellipse", {"score": 5}, '"cohesion" or "overall"'),
+        ("ellipse", {"score": "vocabulary"}, '"cohesion" or "overall"'),
+        ("gcdc", {"label": 5}, '"labelA" or "labelM"'),
+        ("hanna", {"partial": "no"}, "true or false"),
+        ("table", {"levels": 5}, "a list"),
+        ("table", {"levels": "low"}, "a list"),
+        ("table", {"text_column": ["a"]}, "a text"),
+        ("table", {"group_column": 5}, "a text"),
     ],
 )
-def test_options_of_a_wrong_type_are_refused(tmp_path, kind, options, message):
-    with pytest.raises(CohegraphError, match=message):
+def test_options_of_a_wrong_type_are_refused(tmp_path, kind, options, wanted):
+    with complaint("bad-option", f"'{next(iter(options))}'", f"'{kind}'", wanted):
         read_corpus(kind, tmp_path, options)
 
 
 def test_labels_that_are_no_levels(tmp_path):
     rows = [{"text": TEXT, "label": label} for label in ("1", "2", "nan", "2")]
     file = write(tmp_path / "a.csv", rows)
-    with pytest.raises(CohegraphError, match=r"1 rows have no label \(the first: row 3\)"):
+    with complaint("missing-label", "a.csv:3"):
         read_corpus("table", file)
     assert read_corpus("table", file, {"skip_unlabelled": True}).levels == ("1", "2")
-    for labels in ('"1"', '"-inf"'), ("1", "Infinity"):
-        lines = tmp_path / "a.jsonl"
-        lines.write_text("\n".join(f'{{"text": "{TEXT}", "label": {label}}}' for label in labels))
-        with pytest.raises(CohegraphError, match=r"label of document 2 is '-?inf', which is not a finite number"):
-            read_corpus("table", lines)
-    lines.write_text("\n".join(f'{{"text": "{TEXT}", "label": {label}}}' for label in (1, 10**30)))
-    with pytest.raises(CohegraphError, match="too large a number for a level"):
-        read_corpus("table", lines)
-
-
-@pytest.mark.parametrize(("text", "kind"), [("5", "a number"), ('{"a": 1}', "an object"), ("true", "true or false")])
-def test_texts_that_are_no_texts(tmp_path, text, kind):
-    lines = tmp_path / "a.jsonl"
-    lines.write_text(f'{{"text": "{TEXT}", "label": 1}}\n{{"text": {text}, "label": 2}}')
-    with pytest.raises(CohegraphError, match=f"the text of row 2 is {kind}, not a text"):
-        read_corpus("table", lines)
+    with complaint("unknown-level", "2, 1, 0"):
+        read_corpus("table", file, {"skip_unlabelled": True, "levels": [2, 1, 0]})
 
 
 def test_fingerprint_changes_with_a_letter(tmp_path):
@@ -309,9 +315,9 @@ def test_fingerprint_changes_with_a_letter(tmp_path):
 
 
 def test_unknown_kind_and_place(tmp_path):
-    with pytest.raises(CohegraphError, match="no reader for 'gcd'"):
+    with complaint("unknown-corpus", "'gcd'"):
         read_corpus("gcd", tmp_path)
-    with pytest.raises(CohegraphError, match="no file or folder"):
+    with complaint("missing-file", "nothing.csv"):
         read_corpus("hanna", tmp_path / "nothing.csv")
     assert set(READERS) == {"gcdc", "toefl", "asap", "ellipse", "hanna", "table"}
 

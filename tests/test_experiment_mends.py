@@ -124,7 +124,7 @@ def odd(tmp_path_factory, starter):
     folder = tmp_path_factory.mktemp("odd")
     levels = {"low": "A2", "medium": "A2+", "high": "$\\frac{\x1b" + "x" * 300}
     rows = [
-        {"id": f"d{number}$^{{$", "text": one.text, "label": levels[one.level]}
+        {"id": f"d{number}$^{{$", "text": one.text, "label": levels[one.label]}
         for number, one in enumerate(starter[:45])
     ]
     file = write_lines(folder / "odd.jsonl", rows)
@@ -216,7 +216,7 @@ def clinton(tmp_path_factory, starter):
         with (folder / f"Clinton_{split}.csv").open("w", newline="") as stream:
             writer = csv.writer(stream)
             writer.writerow(("text_id", "text", "labelA"))
-            writer.writerows((one.id, one.text, labels[one.level]) for one in part)
+            writer.writerows((one.id, one.text, labels[one.label]) for one in part)
     values = {
         "name": "gcdc",
         "corpus": {"kind": "gcdc", "path": str(folder), "sections": ["Clinton"], "options": {"partial": True}},

@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from cohegraph.graph.sentence_graph import NounTable, similarities
+from cohegraph.plots.arcs import draw_arcs
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -22,8 +24,6 @@ from cohegraph.explain.explain import MOST_PLACES, explain, look_at, parsed
 from cohegraph.explain.render import fragment, report
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
-from cohegraph.graph.sentence_graph import NounTable, similarities
-from cohegraph.plots.arcs import draw_arcs
 from cohegraph.text.document import Document, Sentence
 
 CATS = (
@@ -215,7 +215,7 @@ def test_a_very_long_text_is_explained(shipped):
 def test_any_system_is_explained(starter_features, starter, shipped):
     texts = [one.text for one in starter]
     model = SystemModel("surface", shipped.settings_, levels=["low", "medium", "high"])
-    model.fit(starter_features, [one.level for one in starter])
+    model.fit(starter_features, [one.label for one in starter])
     found = model.explain(texts[0], what_if=1)
     assert found.shares is None
     assert found.neighbours is None
@@ -225,7 +225,7 @@ def test_any_system_is_explained(starter_features, starter, shipped):
 
 def test_levels_without_an_order_have_no_score(starter_features, starter, shipped):
     names = {"low": "red", "medium": "green", "high": "blue"}
-    model = CoherenceModel(shipped.settings_).fit(starter_features, [names[one.level] for one in starter])
+    model = CoherenceModel(shipped.settings_).fit(starter_features, [names[one.label] for one in starter])
     found = model.explain(CATS, what_if=1)
     assert found.verdict.score is None
     assert found.sentences[1].what_if.moved is not None
@@ -233,7 +233,7 @@ def test_levels_without_an_order_have_no_score(starter_features, starter, shippe
 
 
 def test_training_documents_that_connect_alike(shipped, starter, tmp_path):
-    text = next(one for one in starter if one.level == "low").text
+    text = next(one for one in starter if one.label == "low").text
     nearest = shipped.explain(text, what_if=0).neighbours
     assert nearest[0].similarity == pytest.approx(1.0)
     assert [one.similarity for one in nearest] == sorted((one.similarity for one in nearest), reverse=True)

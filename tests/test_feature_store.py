@@ -15,16 +15,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cohegraph.mapped_vectors import MappedVectors
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from cohegraph.corpora.columns import Columns, Entry
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Featurizer
-from cohegraph.mapped_vectors import MappedVectors
 from cohegraph.presets import preset
 from cohegraph.scale import engine
-from cohegraph.scale.columns import GivenDocument
 from cohegraph.scale.engine import LocalEngine, Worker
 from cohegraph.scale.feature_store import ABOUT, FeatureStore, only_writer, read_contents, write_contents
 from cohegraph.scale.featurizing import LocalSource, featurize
@@ -42,7 +42,7 @@ def featurizer():
 
 @pytest.fixture(scope="module")
 def given_documents(starter):
-    return [GivenDocument(one.text, one.id, one.level, one.topic) for one in starter[:10]]
+    return starter[:10]
 
 
 def make(folder, documents, featurizer, workers=1, size=SIZE):
@@ -116,7 +116,7 @@ def test_nothing_is_computed_twice(store, made, featurizer, given_documents, cou
 
 
 def test_documents_that_are_added_moved_or_removed_cost_only_themselves(store, featurizer, given_documents, counted):
-    changed = [GivenDocument("One more text about a boat."), *given_documents[:3], *given_documents[4:]]
+    changed = [Entry("new", "One more text about a boat."), *given_documents[:3], *given_documents[4:]]
     assert make(store, changed, featurizer).computed == 1
     assert counted == {"parsed": 1, "encoded": 1}
     corpus = FeatureStore(store).corpus()
@@ -255,7 +255,7 @@ def test_a_small_tmpfs(tmp_path, made, featurizer, given_documents):
 
 def test_the_number_of_workers_changes_no_byte_and_a_killed_one_neither(tmp_path, featurizer, starter):
     """One of two is killed as soon as the first documents are computed."""
-    documents = [GivenDocument(one.text, one.id) for one in starter[:60]]
+    documents = [Entry(one.name, one.text, one.id) for one in starter[:60]]
     make(tmp_path / "alone", documents, featurizer)
     source = LocalSource(documents, len(documents), LocalEngine(featurizer, 2))
     victims = []
@@ -302,7 +302,7 @@ FEATURIZE = [sys.executable, "-m", "cohegraph.cli", "featurize"]
 def test_a_killed_run_goes_on(tmp_path, featurizer, starter):
     """With SIGKILL, as soon as the first file is there; its workers end too."""
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps({"text": one.text, "label": one.level}) + "\n" for one in starter[:60]))
+    corpus.write_text("".join(json.dumps({"text": one.text, "label": one.label}) + "\n" for one in starter[:60]))
     command = [*FEATURIZE, str(corpus), "--shard", "4", "--workers", "2", "--out"]
     process = subprocess.Popen([*command, str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
     while (process.poll() is None and not (tmp_path / "killed").is_dir()) or not shards_in(tmp_path / "killed"):
@@ -313,7 +313,7 @@ def test_a_killed_run_goes_on(tmp_path, featurizer, starter):
     done = len(shards_in(tmp_path / "killed"))
     again = subprocess.run([*command, str(tmp_path / "killed")], capture_output=True, text=True, check=True)
     assert f"{60 - 4 * done} computed now" in " ".join(again.stdout.split())
-    documents = [GivenDocument(one.text, None, one.level) for one in starter[:60]]
+    documents = [Entry(one.name, one.text, None, one.label) for one in starter[:60]]
     make(tmp_path / "undisturbed", documents, featurizer)
     assert content(tmp_path / "killed") == content(tmp_path / "undisturbed")
 
@@ -342,16 +342,15 @@ def test_what_ray_says_is_said_in_short():
 def test_ray_gives_the_same_bytes_and_a_killed_actor_changes_nothing(tmp_path, featurizer, starter):
     ray = pytest.importorskip("ray", reason="Ray is not installed")
 
-    from cohegraph.scale.columns import Columns
     from cohegraph.scale.ray_source import RaySource
 
     corpus = tmp_path / "corpus.csv"
     rows = [f'"{one.text.replace(chr(34), chr(34) * 2)}",{number % 3}\n' for number, one in enumerate(starter[:60])]
     corpus.write_text("text,label\n" + "".join(rows), "utf-8")
-    documents = [GivenDocument(one.text, None, str(number % 3)) for number, one in enumerate(starter[:60])]
+    documents = [Entry(one.name, one.text, None, str(number % 3)) for number, one in enumerate(starter[:60])]
     make(tmp_path / "local", documents, featurizer)
     try:
-        source = RaySource([str(corpus)], Columns(), featurizer, workers=2)
+        source = RaySource([str(corpus)], Columns(label="label"), featurizer, workers=2)
         assert len(source) == 60
         killed = []
 
@@ -368,7 +367,7 @@ def test_ray_gives_the_same_bytes_and_a_killed_actor_changes_nothing(tmp_path, f
         assert killed
         assert done.computed == 60
         assert content(tmp_path / "ray") == content(tmp_path / "local")
-        again = RaySource([str(corpus)], Columns(), featurizer, workers=1)
+        again = RaySource([str(corpus)], Columns(label="label"), featurizer, workers=1)
         assert featurize(again, featurizer, tmp_path / "ray", shard=SIZE).computed == 0
         assert content(tmp_path / "ray") == content(tmp_path / "local")
     finally:

@@ -262,8 +262,8 @@ def test_a_clicked_sentence_stays_until_it_is_clicked_again_and_changes_are_trie
 
 
 def test_editing_changes_the_verdict(page, starter):
-    high = next(one.text for one in starter if one.level == "high")
-    low = next(one.text for one in starter if one.level == "low")
+    high = next(one.text for one in starter if one.label == "high")
+    low = next(one.text for one in starter if one.label == "low")
     looked_at(page, high)
     expect(page.locator(".level strong")).to_have_text("high")
     page.locator("#text").fill(low)
@@ -617,7 +617,7 @@ def test_nothing_else_than_the_page_itself_may_run(page, address):
 
 def test_on_a_phone_nothing_scrolls_sideways_and_a_chosen_sentence_is_in_sight(visit, starter):
     page = visit(viewport=PHONE, has_touch=True)
-    looked_at(page, next(one.text for one in starter if one.level == "low"))
+    looked_at(page, next(one.text for one in starter if one.label == "low"))
     page.locator(".picture").scroll_into_view_if_needed()
     dot(page, 2).tap()
     expect(page.locator(".chosen-sentence")).to_contain_text("Sentence 2")

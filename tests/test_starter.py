@@ -6,19 +6,20 @@ import re
 from collections import Counter, defaultdict
 
 import numpy as np
+from cohegraph.model.starter import NOTE, hold_out_topics
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cohegraph.corpora.starter import FOLDER, LEVELS, MODEL
-from cohegraph.model.starter import NOTE, hold_out_topics
+from cohegraph.corpora.corpus import LEVELS
+from cohegraph.corpora.starter import FOLDER, MODEL, starter_corpus
 
 
 def by_topic(starter):
     topics = defaultdict(dict)
     for one in starter:
-        topics[one.topic][one.level] = one.text
+        topics[one.group][one.label] = one.text
     return topics
 
 
@@ -34,7 +35,7 @@ def test_thirty_topics_in_three_versions(starter):
     assert len(starter) == 90
     assert len({one.text for one in starter}) == 90
     assert all(set(versions) == set(LEVELS) for versions in by_topic(starter).values())
-    assert Counter(one.level for one in starter) == dict.fromkeys(LEVELS, 30)
+    assert Counter(one.label for one in starter) == dict.fromkeys(LEVELS, 30)
 
 
 def test_the_versions_of_a_topic_are_equal_in_length_and_close_in_vocabulary(starter):
@@ -56,7 +57,7 @@ def test_length_does_not_give_the_level_away(starter):
         letters = [len(word) for word in words(one.text)]
         figures.append([sum(lengths), len(lengths), np.mean(lengths), np.std(lengths), np.mean(letters)])
     model = make_pipeline(StandardScaler(), LogisticRegression())
-    labels, groups = [one.level for one in starter], [one.topic for one in starter]
+    labels, groups = [one.label for one in starter], [one.group for one in starter]
     accuracy = cross_val_score(model, figures, labels, groups=groups, cv=GroupKFold(10)).mean()
     assert accuracy < 0.45
 
@@ -69,19 +70,19 @@ def test_the_parser_finds_the_sentences_that_are_there(starter, starter_features
 
 def test_links_grow_with_the_level(starter, starter_features):
     links = starter_features.tally("links")
-    low, medium, high = (links[[one.level == level for one in starter]].mean() for level in LEVELS)
+    low, medium, high = (links[[one.label == level for one in starter]].mean() for level in LEVELS)
     assert low < 0.6 * medium < 0.6 * 0.6 * high
 
 
 def test_the_shipped_model_fits_its_corpus_and_is_small(starter, shipped, starter_features):
     assert sum(file.stat().st_size for file in MODEL.iterdir()) < 1_000_000
-    assert shipped.score(starter_features, [one.level for one in starter]) > 0.95
+    assert shipped.score(starter_features, [one.label for one in starter]) > 0.95
     assert shipped.name_ == "starter"
     assert shipped.note_ == NOTE
     assert "by construction" in (FOLDER / "CARD.md").read_text("utf-8")
 
 
-def test_topics_are_held_out_whole(starter):
-    training, held_out = hold_out_topics(starter)
-    assert len(held_out) == 18
-    assert not {one.topic for one in training} & {one.topic for one in held_out}
+def test_topics_are_held_out_whole():
+    training, held_out = hold_out_topics(starter_corpus())
+    assert (len(training), len(held_out)) == (72, 18)
+    assert not set(training.groups) & set(held_out.groups)

@@ -21,10 +21,10 @@ from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.entity_grid import build_entity_grid
 from cohegraph.learning.objectives import Levels
 from cohegraph.model.validation import cross_validate
+from cohegraph.systems.changes import apply_changes
 from cohegraph.systems.dnn import EncoderNetwork
 from cohegraph.systems.registry import SYSTEMS, system_named
 from cohegraph.systems.regression import EncoderRegression
-from cohegraph.systems.changes import apply_changes
 from cohegraph.text.packaged import sha256_of
 from cohegraph.text.token_sequence import TokenSequence
 
@@ -488,7 +488,7 @@ def test_what_cannot_be_changed_is_said(name, changes, code):
 @pytest.fixture
 def corpus(tmp_path, starter):
     file = tmp_path / "corpus.jsonl"
-    file.write_text("".join(json.dumps({"text": one.text, "label": one.level}) + "\n" for one in starter[:12]))
+    file.write_text("".join(json.dumps({"text": one.text, "label": one.label}) + "\n" for one in starter[:12]))
     return file
 
 

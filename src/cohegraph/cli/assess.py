@@ -23,7 +23,8 @@ from cohegraph.cli.options import (
     set_threads,
 )
 from cohegraph.cli.output import add_assessment, assessment_table, complain, console, counted, plain, print_json, say
-from cohegraph.corpora.stream import STANDARD_INPUT, Documents, Entry
+from cohegraph.corpora.columns import Columns, Entry
+from cohegraph.corpora.stream import STANDARD_INPUT, Documents
 from cohegraph.errors import CohegraphError
 from cohegraph.models import folder_of, load
 from cohegraph.progress import track
@@ -147,7 +148,7 @@ def _documents(files: list[str], text_column: str, id_column: str | None, worker
 
     stores = [name for name in files if name != STANDARD_INPUT and is_store(Path(name))]
     if not stores:
-        return Documents(files, text_column, id_column=id_column, spare_others=True)
+        return Documents(files, Columns(text_column, id=id_column), spare_others=True)
     if len(files) > 1:
         raise CohegraphError(f"{stores[0]} holds features: assess it by itself.")
     if (text_column, id_column) != ("text", None):

@@ -24,19 +24,20 @@ def demo(
     check_target(out)
     set_threads(threads)
     training, held_out = hold_out_topics(starter_corpus())
-    topics = len({one.topic for one in held_out})
+    topics = len(set(held_out.groups or ()))
     say(f"Training on {len(training)} texts; {topics} topics ({len(held_out)} texts) are held out.")
     try:
-        model = untrained().fit([one.text for one in training], [one.level for one in training])
-        results = model.assess([one.text for one in held_out])
+        model = untrained().fit(training.texts, training.labels)
+        results = model.assess(held_out.texts)
         model.save(out, name="demo", note=NOTE)
     except KeyboardInterrupt:
         complain(f"Interrupted: nothing was written to {out}.")
         raise typer.Exit(INTERRUPTED) from None
     table = assessment_table(model.levels_with_probabilities, with_gold=True)
-    for one, result in zip(held_out, results, strict=True):
-        add_assessment(table, one.id, result, gold=one.level)
-    right = sum(one.level == result.level for one, result in zip(held_out, results, strict=True))
+    right = 0
+    for name, level, result in zip(held_out.ids, held_out.labels, results, strict=True):
+        add_assessment(table, name, result, gold=level)
+        right += level == result.level
     screen = console()
     screen.print(table)
     screen.print(*plain(f"{right} of {len(held_out)} held-out texts have the level they were made with."))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cohegraph.cli import INTERRUPTED
-from cohegraph.cli.options import Device, set_threads
+from cohegraph.cli.options import Device, SkipEmpty, SkipUnlabelled, set_threads
 from cohegraph.cli.output import complain, console, plain, results_table, say
 from cohegraph.corpora.tables import is_table
 from cohegraph.errors import CohegraphError
@@ -42,6 +42,8 @@ def experiment(
     group_column: Annotated[
         str | None, typer.Option(help="A column (prompt, author) whose groups are never split between folds.")
     ] = None,
+    skip_unlabelled: SkipUnlabelled = False,
+    skip_empty: SkipEmpty = False,
     levels: Annotated[str | None, typer.Option(help="The levels of a table from lowest to highest.")] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="Change one setting, such as subgraphs.k=5; may be repeated.")
@@ -73,6 +75,8 @@ def experiment(
         "section_column": section_column,
         "group_column": group_column,
         "levels": _listed(levels),
+        "skip_unlabelled": skip_unlabelled or None,
+        "skip_empty": skip_empty or None,
     }
     settings = dict(parse_change(change) for change in changes or [])
     found = _plan(plan, _given(wanted), _given(columns), settings)

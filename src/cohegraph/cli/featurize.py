@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cohegraph.cli import INTERRUPTED
-from cohegraph.cli.options import Changes, Device, GroupColumn, IdColumn, StackName, TextColumn
+from cohegraph.cli.options import LABEL, Changes, Device, GroupColumn, IdColumn, SkipEmpty, StackName, TextColumn
 from cohegraph.cli.output import complain, console, counted, plain, say
 from cohegraph.errors import CohegraphError
 from cohegraph.presets import PRESETS, preset
@@ -50,7 +50,7 @@ def command(
         ),
     ] = None,
     changes: Changes = None,
-    skip_empty: Annotated[bool, typer.Option("--skip-empty", help="Leave out documents without any text.")] = False,
+    skip_empty: SkipEmpty = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Let the corpus replace another one whose features are in the folder.")
     ] = False,
@@ -79,14 +79,16 @@ def command(
     settings = _settings(preset_name, stack, model, changes)
     if address and engine is not Engine.RAY:
         raise CohegraphError("--address is that of a Ray cluster: add --engine ray.")
+    from cohegraph.corpora.columns import Columns
+    from cohegraph.corpora.stream import Documents
     from cohegraph.features import Featurizer
-    from cohegraph.scale.columns import Columns
     from cohegraph.scale.engine import LocalEngine
     from cohegraph.scale.feature_store import check_target, is_store
     from cohegraph.scale.featurizing import LocalSource, featurize
     from cohegraph.scale.processes import cores
 
-    columns = Columns(text_column, label_column, group_column, id_column, skip_empty)
+    names = (text_column, label_column or LABEL, group_column, id_column)
+    columns = Columns(*names, optional_label=label_column is None, skip_empty=skip_empty)
     check_target(out)
     featurizer = Featurizer(settings, device=device)
     source: Source
@@ -95,10 +97,10 @@ def command(
 
         source = RaySource(corpus, columns, featurizer, address=address, workers=workers)
     else:
-        documents = columns.checked(corpus)
+        documents = Documents(corpus, columns)
+        documents.check()
         processes = min(workers or cores(), len(documents))
-        engine_here = LocalEngine(featurizer, processes)
-        source = LocalSource(columns.read(documents), len(documents), engine_here, documents.remarks)
+        source = LocalSource(documents.usable(), len(documents), LocalEngine(featurizer, processes), documents.remarks)
     for remark in source.remarks:
         say(remark)
     featurizer.load()

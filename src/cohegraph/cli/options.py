@@ -35,8 +35,12 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a setting, such as subgraphs.k=5, or a hyper-parameter; may be repeated."),
 ]
+SkipEmpty = Annotated[bool, typer.Option("--skip-empty", help="Leave out documents without any text.")]
+SkipUnlabelled = Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a level.")]
 TextColumn = Annotated[str, typer.Option(help="The column with the text, where the file is a table.")]
 
+# The names of columns unless others are given.
+TEXT, LABEL = "text", "label"
 _MOST_THREADS = 8
 
 

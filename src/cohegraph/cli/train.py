@@ -5,26 +5,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cohegraph.cli import INTERRUPTED
-from cohegraph.cli.options import Changes, Device, GroupColumn, IdColumn, StackName, TextColumn, Threads, set_threads
+from cohegraph.cli.options import (
+    LABEL,
+    TEXT,
+    Changes,
+    Device,
+    GroupColumn,
+    IdColumn,
+    SkipEmpty,
+    SkipUnlabelled,
+    StackName,
+    TextColumn,
+    Threads,
+    set_threads,
+)
 from cohegraph.cli.output import complain, console, plain, say
-from cohegraph.corpora.tables import read_graded
+from cohegraph.corpora.columns import Columns
+from cohegraph.corpora.corpus import Corpus
+from cohegraph.corpora.own import collected
+from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
 from cohegraph.presets import PRESETS, preset
 from cohegraph.settings import parse_change
 
 if TYPE_CHECKING:
+    from cohegraph.features import Features
     from cohegraph.labels import EncodedLabels
     from cohegraph.model.validation import Validation
+    from cohegraph.scale.feature_store import StoredCorpus
     from cohegraph.settings import Settings
 
-_METHOD, _STACK, _TEXT, _LABEL = "gcn", "compact", "text", "label"
+_METHOD, _STACK = "gcn", "compact"
 
 
 def train(
@@ -36,8 +53,8 @@ def train(
     ],
     out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
     system: Annotated[str, typer.Option(help="What to train; 'cohegraph systems' lists all systems.")] = _METHOD,
-    text_column: TextColumn = _TEXT,
-    label_column: Annotated[str, typer.Option(help="The column with the level.")] = _LABEL,
+    text_column: TextColumn = TEXT,
+    label_column: Annotated[str, typer.Option(help="The column with the level.")] = LABEL,
     group_column: GroupColumn = None,
     levels: Annotated[
         str | None, typer.Option(help="The levels from lowest to highest, with commas between: poor,fair,good")
@@ -54,7 +71,8 @@ def train(
     ] = None,
     stack: StackName = _STACK,
     changes: Changes = None,
-    skip_unlabelled: Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a level.")] = False,
+    skip_unlabelled: SkipUnlabelled = False,
+    skip_empty: SkipEmpty = False,
     keep_neighbours: Annotated[
         bool,
         typer.Option(
@@ -100,39 +118,44 @@ def train(
             f"'{_METHOD}' on a folder of 'cohegraph featurize'.",
             code="workers-without-chunks",
         )
+    names = (text_column, label_column, group_column, id_column)
+    columns = Columns(*names, skip_empty=skip_empty, skip_unlabelled=skip_unlabelled)
+    graded: Corpus | StoredCorpus
+    documents: Features | list[str]
+    groups: Sequence[str] | None
     if of_store:
-        _check_of_store(corpus, keep_texts, bool(group_column or id_column), (text_column, label_column))
-        graded = _of_store(corpus, skip_unlabelled)
-        settings = _settings_for(graded, preset_name, stack)
+        graded = _of_store(corpus, columns, keep_texts)
+        documents, groups, settings = graded.features, graded.known_groups, _settings_for(graded, preset_name, stack)
     else:
         settings = preset(preset_name or "default", stack)
-        graded = _of_table(corpus, text_column, label_column, group_column, id_column, skip_unlabelled)
+        graded = _of_table(corpus, columns, order)
+        documents, groups = list(graded.texts), graded.groups
     target = check_target(out)
     settings, hyper_parameters = apply_changes(system, settings, wanted)
     model = CoherenceModel(system, settings, order, device, hyper_parameters or None)
     encoded = encode_labels(graded.labels, order)
     if folds:
-        check_folds(encoded.values, graded.groups, folds)
+        check_folds(encoded.values, groups, folds)
     set_threads(threads)
     unfinished = target.with_name(f"{target.name}.unfinished")
     try:
         # What is wrong with the features, or with the pretrained parts, is said before anything else.
         if of_store:
-            model.featurize(graded.documents)
+            model.featurize(documents)
         else:
             model.featurizer.load(model.needs)
         _say_levels(encoded)
-        features = model.featurize(graded.documents, show_progress=True)
-        labels, groups = encoded.values, graded.groups
+        features = model.featurize(documents, show_progress=True)
+        labels = encoded.values
         with only_trainer(unfinished) if in_chunks else nullcontext():
             if in_chunks:
                 model, validation = run_together(
-                    workers, fit_in_chunks, model, features, labels, groups, folds, unfinished, graded.name
+                    workers, fit_in_chunks, model, features, labels, groups, folds, unfinished, graded.fingerprint
                 )
             else:
                 validation = validated_fit(model, features, labels, groups, folds)
             if keep_neighbours or keep_texts:
-                texts = graded.documents if keep_texts else None
+                texts = graded.texts if keep_texts and isinstance(graded, Corpus) else None
                 model.keep_neighbours(features, labels, ids=graded.ids, texts=texts)
             model.save(out)
             if in_chunks:
@@ -144,51 +167,32 @@ def train(
     _tell(validation, out)
 
 
-@dataclass(frozen=True)
-class _Graded:
-    """Documents, as texts or features, with their labels, what tells the corpus from others, and what must be held."""
-
-    documents: Any
-    labels: Sequence[Any]
-    groups: list[str] | None
-    ids: Sequence[str] | None
-    name: str = ""
-    held: Any = None
+def _of_table(place: Path, columns: Columns, levels: list[str] | None) -> Corpus:
+    documents = Documents([str(place)], columns)
+    corpus = collected(documents, place.stem, levels)
+    for remark in documents.remarks:
+        say(remark)
+    return corpus
 
 
-def _check_of_store(corpus: Path, keep_texts: bool, others: bool, columns: tuple[str, str]) -> None:
-    """Raise where options are given that concern texts."""
-    if keep_texts:
-        raise CohegraphError(f"{corpus} holds features and no texts: train without --keep-texts.")
-    if others or columns != (_TEXT, _LABEL):
-        raise CohegraphError(f"{corpus} holds features: name columns when they are made, with 'cohegraph featurize'.")
-
-
-def _of_table(file: Path, text: str, label: str, group: str | None, name: str | None, skip_unlabelled: bool) -> _Graded:
-    found = read_graded(
-        file,
-        text_column=text,
-        label_column=label,
-        group_column=group,
-        id_column=name,
-        skip_unlabelled=skip_unlabelled,
-    )
-    return _Graded(found.texts, found.labels, found.groups, found.ids)
-
-
-def _of_store(folder: Path, skip_unlabelled: bool) -> _Graded:
+def _of_store(folder: Path, columns: Columns, keep_texts: bool) -> StoredCorpus:
+    """The labelled documents of a store; an error where options are given that concern texts."""
     from cohegraph.scale.feature_store import FeatureStore
 
-    store = FeatureStore(folder)
-    found = store.labelled(skip_unlabelled=skip_unlabelled, show_progress=True)
-    return _Graded(found.features, found.labels, found.known_groups, found.ids, store.fingerprint, found)
+    if keep_texts:
+        raise CohegraphError(f"{folder} holds features and no texts: train without --keep-texts.")
+    if columns != Columns(TEXT, LABEL, skip_unlabelled=columns.skip_unlabelled):
+        raise CohegraphError(f"{folder} holds features: name columns when they are made, with 'cohegraph featurize'.")
+    return FeatureStore(folder).labelled(skip_unlabelled=columns.skip_unlabelled, show_progress=True)
 
 
-def _settings_for(graded: _Graded, preset_name: str | None, stack: str) -> Settings:
+def _settings_for(stored: StoredCorpus, preset_name: str | None, stack: str) -> Settings:
     """The settings of the features; of a preset, what concerns training, and an error where features would differ."""
     from cohegraph.model.checks import check_same_settings
 
-    made_with: Settings = graded.documents.settings
+    made_with = stored.features.settings
+    if made_with is None:
+        raise AssertionError("stored features know their settings")
     if preset_name is None and stack == _STACK:
         return made_with
     named = preset(preset_name or "default", stack)

@@ -10,11 +10,10 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from cohegraph.corpora.corpus import Corpus, check_sizes, number_of, rows_with, text_of
+from cohegraph.corpora.corpus import LEVELS, Corpus, check_sizes, number_of, rows_with, text_of
 from cohegraph.corpora.tables import is_missing
 from cohegraph.errors import CohegraphError, DamagedFileError
 
-LEVELS = ("low", "medium", "high")
 RANGES = {1: (2, 12), 2: (1, 6), 3: (0, 3), 4: (0, 3), 5: (0, 4), 6: (0, 4), 7: (0, 30), 8: (0, 60)}
 # The release counts 1,770 essays in set 4; papers that use it count 1,772.
 _SIZES = {1: (1783,), 2: (1800,), 3: (1726,), 4: (1770, 1771, 1772), 5: (1805,), 6: (1800,), 7: (1569,), 8: (723,)}
@@ -31,7 +30,8 @@ def read_asap(file: Path, *, partial: bool = False) -> Corpus:
     for number, row in enumerate(rows_with(file, _COLUMNS, "ASAP"), start=1):
         if row["score"] is None or _SWALLOWED.search(str(row["text"])):
             raise DamagedFileError(
-                f"{file}: row {number} (essay {row['id']}) runs into the next: a quotation mark in it is not closed."
+                f"{file}: row {number} (essay {row['id']}) runs into the next: a quotation mark in it is not closed.",
+                code="open-quotation",
             )
         if is_missing(row["score"]):
             continue
@@ -42,7 +42,7 @@ def read_asap(file: Path, *, partial: bool = False) -> Corpus:
         text = text_of(row, file, f"row {number}")
         documents.append((f"{essay_set}/{row['id']}", text, level, f"set {essay_set}", score))
     if not documents:
-        raise CohegraphError(f"{file}: no essay has a score.")
+        raise CohegraphError(f"{file}: no essay has a score.", code="no-documents")
     check_sizes(
         Counter(section for *_, section, _ in documents),
         {f"set {number}": sizes for number, sizes in _SIZES.items()},

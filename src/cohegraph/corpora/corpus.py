@@ -1,21 +1,24 @@
-"""A graded corpus as experiments take it, and what all readers of corpora share."""
+"""A graded corpus in memory, and what all readers of corpora share."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cohegraph.corpora.columns import Entry
 from cohegraph.corpora.tables import Row, is_missing, read_rows
 from cohegraph.errors import CohegraphError
 
+LEVELS = ("low", "medium", "high")
 _NAMED = 3
+# What a corpus has one of for each document.
+_COLUMNS = ("ids", "texts", "labels", "sections", "groups", "test", "scores")
 
 
 @dataclass(frozen=True)
@@ -25,14 +28,15 @@ class Corpus:
     ``sections`` names the section of each document: a part of the corpus (a domain, a prompt) in which systems are
     trained and tested by themselves, a column of a table of results. ``groups`` names what may not be on both sides of
     a fold (a prompt, an author), ``test`` marks the documents that the corpus's owners set apart for testing, and
-    ``scores`` are the graders' numbers behind the labels. ``levels`` are the labels from low to high.
+    ``scores`` are the graders' numbers behind the labels. ``levels`` are the labels from low to high: words, numbers or
+    truth values, as they were given. Iterating gives one `Entry` per document.
     """
 
     name: str
     ids: tuple[str, ...]
     texts: tuple[str, ...]
-    labels: tuple[str, ...]
-    levels: tuple[str, ...]
+    labels: tuple[Any, ...]
+    levels: tuple[Any, ...]
     sections: tuple[str, ...]
     ordered: bool = True
     groups: tuple[str, ...] | None = None
@@ -42,18 +46,20 @@ class Corpus:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "section_names", tuple(dict.fromkeys(self.sections)))
-        for column in (self.texts, self.labels, self.sections, self.groups, self.test, self.scores):
-            if column is not None and len(column) != len(self.ids):
-                raise ValueError("the columns of a corpus differ in length")
-        unknown = sorted(set(self.labels) - set(self.levels))
-        if unknown:
-            raise CohegraphError(f"{self.name} has the label '{unknown[0]}', which is none of its levels.")
-        twice = [name for name, count in Counter(self.ids).items() if count > 1]
-        if twice:
-            raise CohegraphError(f"{self.name} has two documents with the id '{twice[0]}'.")
+        if len({len(column) for name in _COLUMNS if (column := getattr(self, name)) is not None}) > 1:
+            raise ValueError("the columns of a corpus differ in length")
+        for label in set(self.labels) - set(self.levels):
+            raise CohegraphError(
+                f"{self.name} has the label '{label}', which is none of its levels.", code="unknown-level"
+            )
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __iter__(self) -> Iterator[Entry]:
+        groups = self.groups or (None,) * len(self)
+        for row, (name, text, label, group) in enumerate(zip(self.ids, self.texts, self.labels, groups, strict=True)):
+            yield Entry(name, text, name, label, group, row + 1)
 
     def rows_of(self, section: str) -> npt.NDArray[np.int64]:
         """The numbers of the documents of a section."""
@@ -74,28 +80,19 @@ class Corpus:
 
     def only(self, sections: Sequence[str]) -> Corpus:
         """Some sections of the corpus, in the order given."""
-        for name in sections:
-            if name not in self.section_names:
-                raise CohegraphError(
-                    f"{self.name} has no section '{name}': choose from {', '.join(self.section_names)}."
-                )
-        rows = [row for name in sections for row in self.rows_of(name).tolist()]
-        return Corpus(
-            name=self.name,
-            levels=self.levels,
-            ordered=self.ordered,
-            ids=_pick(self.ids, rows),
-            texts=_pick(self.texts, rows),
-            labels=_pick(self.labels, rows),
-            sections=_pick(self.sections, rows),
-            groups=None if self.groups is None else _pick(self.groups, rows),
-            test=None if self.test is None else _pick(self.test, rows),
-            scores=None if self.scores is None else _pick(self.scores, rows),
-        )
+        check_sections(sections, self.section_names, self.name)
+        return self.at([row for name in sections for row in self.rows_of(name).tolist()])
 
+    def at(self, rows: Sequence[int]) -> Corpus:
+        """Some documents of the corpus, by their numbers, in the order given."""
+        chosen: dict[str, Any] = {
+            name: tuple(column[row] for row in rows) for name in _COLUMNS if (column := getattr(self, name))
+        }
+        return replace(self, **chosen)
 
-def _pick(column: Sequence[Any], rows: Sequence[int]) -> tuple[Any, ...]:
-    return tuple(column[row] for row in rows)
+    def in_words(self) -> Corpus:
+        """The same with labels and levels as words, as tables and figures show them."""
+        return replace(self, labels=tuple(map(str, self.labels)), levels=tuple(map(str, self.levels)))
 
 
 def rows_with(file: Path, columns: Mapping[str, Sequence[str]], corpus: str) -> list[Row]:
@@ -108,7 +105,7 @@ def rows_with(file: Path, columns: Mapping[str, Sequence[str]], corpus: str) -> 
     """
     rows = list(read_rows(file, legacy=True))
     if not rows:
-        raise CohegraphError(f"{file} has no rows: the download of {corpus} is not complete.")
+        raise CohegraphError(f"{file} has no rows: the download of {corpus} is not complete.", code="no-rows")
     found = {str(name).strip().lower(): name for name in rows[0]}
     chosen: dict[str, str] = {}
     for wanted, names in columns.items():
@@ -116,7 +113,8 @@ def rows_with(file: Path, columns: Mapping[str, Sequence[str]], corpus: str) -> 
         if match is None:
             raise CohegraphError(
                 f"{file} is not a file of {corpus} as it is given out: it has no column '{names[0]}' "
-                f"(its columns: {', '.join(map(str, rows[0]))})."
+                f"(its columns: {', '.join(map(str, rows[0]))}).",
+                code="missing-column",
             )
         chosen[wanted] = match
     return [{wanted: row.get(name) for wanted, name in chosen.items()} for row in rows]
@@ -126,7 +124,7 @@ def text_of(row: Row, file: Path, name: str) -> str:
     """The text of a row, which must be there."""
     text = row["text"]
     if not isinstance(text, str) or is_missing(text):
-        raise CohegraphError(f"{file}: {name} has no text: the file is damaged or not complete.")
+        raise CohegraphError(f"{file}: {name} has no text: the file is damaged or not complete.", code="missing-text")
     return text
 
 
@@ -139,7 +137,8 @@ def number_of(row: Row, column: str, file: Path, name: str, *, low: float, high:
     if not low <= value <= high or (whole and value != int(value)):
         kind = "whole number" if whole else "number"
         raise CohegraphError(
-            f"{file}: the {column} of {name} is '{row[column]}', not a {kind} from {low:g} to {high:g}."
+            f"{file}: the {column} of {name} is '{row[column]}', not a {kind} from {low:g} to {high:g}.",
+            code="not-a-number",
         )
     return value
 
@@ -155,7 +154,18 @@ def check_sizes(
     ]
     if wrong and not partial:
         more = f" and {len(wrong) - _NAMED} more parts differ" if len(wrong) > _NAMED else ""
-        raise CohegraphError(
-            f"This is not the whole of {corpus}: {', '.join(wrong[:_NAMED])}{more}. Download it again, or say "
-            "partial = true (--partial) to use it as it is."
-        )
+        raise incomplete(f"This is not the whole of {corpus}: {', '.join(wrong[:_NAMED])}{more}")
+
+
+def check_sections(wanted: Sequence[str], known: Sequence[str], corpus: str) -> None:
+    """Raise where a section is wanted that a corpus does not have."""
+    for name in wanted:
+        if name not in known:
+            choice = ", ".join(known)
+            raise CohegraphError(f"{corpus} has no section '{name}': choose from {choice}.", code="unknown-section")
+
+
+def incomplete(what: str) -> CohegraphError:
+    """The error of a corpus that is not the whole that was published."""
+    remedy = "download it again, or say partial = true (--partial) to use it as it is."
+    return CohegraphError(f"{what}: {remedy}", code="incomplete-corpus")

@@ -9,10 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from cohegraph.corpora.corpus import Corpus, number_of, rows_with, text_of
-from cohegraph.errors import CohegraphError
+from cohegraph.corpora.corpus import LEVELS, Corpus, incomplete, number_of, rows_with, text_of
 
-LEVELS = ("low", "medium", "high")
 _LOWEST_MEDIUM, _LOWEST_HIGH = 2.75, 3.25
 # The whole corpus has 6,482 essays, its halves for training and testing 3,911 and 2,571.
 _PUBLISHED = (6_482, 3_911, 2_571)
@@ -34,10 +32,8 @@ def read_ellipse(
     json_lines = file.suffix.lower() in (".jsonl", ".ndjson")
     if len(rows) not in (*_PUBLISHED, *((_EIGHT_PROMPTS,) if json_lines else ())) and not partial:
         selection = ", 1,084 to its eight largest prompts" if json_lines else ""
-        raise CohegraphError(
-            f"{file} has {len(rows):,} essays, and ELLIPSE has 6,482 (3,911 for training, 2,571 for testing{selection})"
-            ": download it again, or say partial = true (--partial)."
-        )
+        published = f"6,482 (3,911 for training, 2,571 for testing{selection})"
+        raise incomplete(f"{file} has {len(rows):,} essays, and ELLIPSE has {published}")
     documents = []
     for number, row in enumerate(rows, start=1):
         value = number_of(row, "score", file, f"row {number}", low=1, high=5)

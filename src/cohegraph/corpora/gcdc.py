@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from cohegraph.corpora.corpus import Corpus, check_sizes, rows_with, text_of
+from cohegraph.corpora.corpus import LEVELS, Corpus, check_sections, check_sizes, incomplete, rows_with, text_of
 from cohegraph.errors import CohegraphError
 
 DOMAINS = ("Yahoo", "Clinton", "Enron", "Yelp")
 _SIZES = {"train": 1_000, "test": 200}
-_LEVELS = {"1": "low", "2": "medium", "3": "high"}
+_LEVELS = dict(zip("123", LEVELS, strict=True))
 
 
 def read_gcdc(
@@ -27,24 +27,20 @@ def read_gcdc(
 ) -> Corpus:
     """The domains wanted, or all four; of a partial corpus those whose files are in the folder."""
     domains = DOMAINS if sections is None else [domain for domain in DOMAINS if domain in sections]
-    for name in sections or ():
-        if name not in DOMAINS:
-            raise CohegraphError(f"GCDC has no section '{name}': choose from {', '.join(DOMAINS)}.")
+    check_sections(sections or (), DOMAINS, "GCDC")
     if not folder.is_dir():
-        raise CohegraphError(f"GCDC is a folder with Clinton_train.csv and seven files more, and {folder} is none.")
+        raise CohegraphError(
+            f"GCDC is a folder with Clinton_train.csv and seven files more, and {folder} is none.", code="missing-file"
+        )
     expected = {(domain, split): folder / f"{domain}_{split}.csv" for domain in domains for split in _SIZES}
     present = {key: file for key, file in expected.items() if file.exists()}
     missing = [file.name for key, file in expected.items() if key not in present]
     whole = {domain for domain in domains if all((domain, split) in present for split in _SIZES)}
-    if not whole or (missing and not partial):
-        raise CohegraphError(
-            f"{folder} lacks {', '.join(missing)} of GCDC: "
-            + (
-                "add them, name those that are there with --sections, or say partial = true (--partial)."
-                if whole
-                else "is it the right folder?"
-            )
-        )
+    lacks = f"{folder} lacks {', '.join(missing)} of GCDC"
+    if not whole:
+        raise CohegraphError(f"{lacks}: is it the right folder?", code="missing-file")
+    if missing and not partial:
+        raise incomplete(f"{lacks} (--sections names those to use)")
     documents: list[tuple[str, str, str, str, bool]] = []
     sizes: dict[str, int] = {}
     for (domain, split), file in present.items():
@@ -57,7 +53,9 @@ def read_gcdc(
             name = f"{domain}/{split}/{row['id']}"
             level = _LEVELS.get(str(row["label"]).strip().removesuffix(".0"))
             if level is None:
-                raise CohegraphError(f"{file}: row {number} has the {label} '{row['label']}', not 1, 2 or 3.")
+                raise CohegraphError(
+                    f"{file}: row {number} has the {label} '{row['label']}', not 1, 2 or 3.", code="unknown-level"
+                )
             documents.append((name, text_of(row, file, f"row {number}"), level, domain, split == "test"))
     check_sizes(
         sizes,
@@ -66,4 +64,4 @@ def read_gcdc(
         partial=partial,
     )
     ids, texts, labels, sections, test = zip(*documents, strict=True)
-    return Corpus("GCDC", ids, texts, labels, tuple(_LEVELS.values()), sections, test=test)
+    return Corpus("GCDC", ids, texts, labels, LEVELS, sections, test=test)

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cohegraph.corpora.corpus import Corpus, number_of, rows_with, text_of
-from cohegraph.errors import CohegraphError
+from cohegraph.corpora.corpus import LEVELS, Corpus, incomplete, number_of, rows_with, text_of
 
-LEVELS = ("low", "medium", "high")
 _LOWEST_MEDIUM, _LOWEST_HIGH = 2.7, 3.6
 _STORIES, _RATINGS = 1_056, 3
 
@@ -37,11 +35,10 @@ def read_hanna(file: Path, *, partial: bool = False) -> Corpus:
     means_given = file.suffix.lower() not in (".csv", ".tsv") and all(len(given) == 1 for given in ratings.values())
     lacking = 0 if means_given else sum(len(given) != _RATINGS for given in ratings.values())
     if not partial and (len(stories) != _STORIES or lacking):
-        raise CohegraphError(
+        raise incomplete(
             f"{file} has {len(stories):,} stories"
             + (f", {lacking:,} of them without three ratings" if lacking else "")
-            + f", and HANNA has 1,056{'' if means_given else ' with three ratings each'}: download it again, or say "
-            "partial = true (--partial)."
+            + f", and HANNA has 1,056{'' if means_given else ' with three ratings each'}"
         )
     means = tuple(float(np.mean(ratings[name])) for name in stories)
     labels = tuple(LEVELS[(mean > _LOWEST_MEDIUM) + (mean > _LOWEST_HIGH)] for mean in means)

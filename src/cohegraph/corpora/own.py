@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from cohegraph.corpora.columns import Columns, Entry
 from cohegraph.corpora.corpus import Corpus
-from cohegraph.corpora.tables import Row, is_missing, read_rows
+from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
-from cohegraph.labels import encode_labels, is_missing_label
+from cohegraph.labels import encode_labels
 
-_KINDS = {dict: "an object", list: "a list", bool: "true or false"}
 _TEST_WORDS = {"test": True, "train": False, "training": False}
 
 
@@ -28,12 +27,13 @@ def read_own(
     score_column: str | None = None,
     split_column: str | None = None,
     levels: Sequence[Any] | None = None,
+    skip_empty: bool = False,
     skip_unlabelled: bool = False,
 ) -> Corpus:
     """The graded documents of a table.
 
     Args:
-        file: CSV, TSV, JSON Lines or Parquet.
+        file: CSV, TSV, JSON Lines or Parquet, or a folder of such files.
         text_column: The texts.
         label_column: Their labels: two or more different ones.
         id_column: Names of the documents; without it rows are numbered.
@@ -42,67 +42,46 @@ def read_own(
         score_column: The graders' numbers, for correlations.
         split_column: ``train`` or ``test``, where the owners fixed a test split.
         levels: The labels from low to high, where their order does not say itself.
+        skip_empty: Leave out rows without a text.
         skip_unlabelled: Leave out rows without a label.
     """
-    rows = [row for row in read_rows(file) if not (skip_unlabelled and is_missing_label(row.get(label_column)))]
-    if not rows:
-        raise CohegraphError(f"{file} has no rows{' with a label' if skip_unlabelled else ''}.")
+    names = (text_column, label_column, group_column, id_column, section_column, score_column, split_column)
+    columns = Columns(*names, skip_empty=skip_empty, skip_unlabelled=skip_unlabelled)
+    return collected(Documents([str(file)], columns), file.stem, levels)
 
-    def column(name: str | None) -> tuple[Any, ...] | None:
-        return None if name is None else _column(file, rows, name)
 
-    texts = _texts(file, _column(file, rows, text_column), text_column)
-    labels, ids = _column(file, rows, label_column, is_missing_label), column(id_column)
-    sections, groups, scores, splits = map(column, (section_column, group_column, score_column, split_column))
-    encoded = encode_labels(labels, levels)
+def collected(documents: Documents, name: str, levels: Sequence[Any] | None = None) -> Corpus:
+    """Labelled documents as a corpus in memory; ``levels`` are their labels from low to high."""
+    columns, entries = documents.columns, list(documents.usable(labelled=True))
+    encoded = encode_labels([entry.label for entry in entries], levels)
     return Corpus(
-        name=file.stem,
-        ids=tuple(str(n) for n in range(1, len(rows) + 1)) if ids is None else tuple(map(str, ids)),
-        texts=texts,
-        labels=tuple(map(str, encoded.values.tolist())),
-        levels=tuple(map(str, encoded.levels)),
+        name=name,
+        ids=tuple(str(number) if entry.id is None else entry.id for number, entry in enumerate(entries, start=1)),
+        texts=tuple(entry.text for entry in entries),
+        labels=tuple(encoded.values.tolist()),
+        levels=tuple(encoded.levels),
         ordered=encoded.ordered,
-        sections=("all",) * len(rows) if sections is None else tuple(map(str, sections)),
-        groups=None if groups is None else tuple(map(str, groups)),
-        scores=None if scores is None else _numbers(file, scores),
-        test=None if splits is None else tuple(_is_test(file, value) for value in splits),
+        sections=tuple(str(entry.further.get("section", "all")) for entry in entries),
+        groups=tuple(str(entry.group) for entry in entries) if columns.group else None,
+        scores=tuple(map(_score, entries)) if columns.score else None,
+        test=tuple(map(_is_test, entries)) if columns.split else None,
     )
 
 
-def _column(file: Path, rows: list[Row], name: str, missing_in: Callable[[Any], bool] = is_missing) -> tuple[Any, ...]:
-    values = tuple(row.get(name) for row in rows)
-    if not any(name in row for row in rows):
-        raise CohegraphError(f"{file} has no column '{name}': its columns are {', '.join(map(str, rows[0]))}.")
-    missing = [number for number, value in enumerate(values, start=1) if missing_in(value)]
-    if missing:
-        raise CohegraphError(
-            f"{file}: {len(missing)} rows have no {name} (the first: row {missing[0]}): fill or remove them."
-        )
-    return values
-
-
-def _texts(file: Path, values: tuple[Any, ...], name: str) -> tuple[str, ...]:
-    for number, value in enumerate(values, start=1):
-        if not isinstance(value, str):
-            kind = _KINDS.get(type(value), "a number")
-            raise CohegraphError(
-                f"{file}: the {name} of row {number} is {kind}, not a text: mend the row, or name another column."
-            )
-    return values
-
-
-def _numbers(file: Path, values: tuple[Any, ...]) -> tuple[float, ...]:
+def _score(entry: Entry) -> float:
     try:
-        numbers = tuple(float(value) for value in values)
+        score = float(entry.further["score"])
     except (TypeError, ValueError):
-        raise CohegraphError(f"{file}: the scores are not all numbers.") from None
-    if not np.isfinite(numbers).all():
-        raise CohegraphError(f"{file}: the scores are not all finite numbers.")
-    return numbers
+        score = math.nan
+    if not math.isfinite(score):
+        raise CohegraphError(
+            f"The score of {entry.name} is '{entry.further['score']}', not a finite number.", code="not-a-number"
+        )
+    return score
 
 
-def _is_test(file: Path, value: Any) -> bool:
-    word = str(value).strip().lower()
-    if word not in _TEST_WORDS:
-        raise CohegraphError(f"{file}: the split '{value}' is neither train nor test.")
+def _is_test(entry: Entry) -> bool:
+    split = entry.further["split"]
+    if (word := str(split).strip().lower()) not in _TEST_WORDS:
+        raise CohegraphError(f"The split of {entry.name} is '{split}', neither train nor test.", code="unknown-split")
     return _TEST_WORDS[word]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from inspect import signature
 from pathlib import Path
@@ -36,22 +37,29 @@ def read_corpus(
 ) -> Corpus:
     """The corpus at a place, or some sections of it; ``options`` are the keyword arguments of its reader."""
     if kind not in READERS:
-        raise CohegraphError(f"There is no reader for '{kind}': choose from {', '.join(READERS)}.")
+        raise CohegraphError(
+            f"There is no reader for '{kind}': choose from {', '.join(READERS)}.", code="unknown-corpus"
+        )
     if not place.exists():
-        raise CohegraphError(f"There is no file or folder {place}: say where the corpus is.")
+        raise CohegraphError(f"There is no file or folder {place}: say where the corpus is.", code="missing-file")
     reader, given = READERS[kind], dict(options or {})
     hints = get_type_hints(reader)
     known = [name for name in list(signature(reader).parameters)[1:] if name != _SECTIONS]
     for name, value in given.items():
         if name not in known:
-            raise CohegraphError(f"The corpus '{kind}' has no option '{name}': it has {', '.join(known)}.")
+            raise CohegraphError(
+                f"The corpus '{kind}' has no option '{name}': it has {', '.join(known)}.", code="unknown-option"
+            )
         if not _fits(value, hints[name]):
             raise CohegraphError(
-                f"The option '{name}' of the corpus '{kind}' is {reprlib.repr(value)}: write {_in_words(hints[name])}."
+                f"The option '{name}' of the corpus '{kind}' is {reprlib.repr(value)}: write {_in_words(hints[name])}.",
+                code="bad-option",
             )
     if _SECTIONS in hints:
         given[_SECTIONS] = sections
     corpus = reader(place, **given)
+    for name in (name for name, count in Counter(corpus.ids).items() if count > 1):
+        raise CohegraphError(f"{corpus.name} has two documents with the id '{name}'.", code="same-ids")
     return corpus if sections is None else corpus.only(sections)
 
 

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
+
+from cohegraph.corpora.corpus import LEVELS, Corpus
+from cohegraph.corpora.own import read_own
+
 FOLDER = Path(str(files("cohegraph"))) / "data" / "starter"
 CORPUS = FOLDER / "corpus.jsonl"
-LEVELS = ("low", "medium", "high")
 
 
-@dataclass(frozen=True)
-class StarterText:
-    """One of the three versions of a topic."""
-
-    id: str
-    topic: str
-    title: str
-    level: str
-    text: str
+def starter_corpus() -> Corpus:
+    """All 90 texts: 30 topics (the groups), each well connected (high), drifting (medium) and disjointed (low)."""
+    return read_own(CORPUS, label_column="level", group_column="topic", id_column="id", levels=LEVELS)
 
 
-def starter_corpus() -> list[StarterText]:
-    """All 90 texts: 30 topics, each well connected (high), drifting (medium) and disjointed (low)."""
-    return [StarterText(**json.loads(line)) for line in CORPUS.read_text("utf-8").splitlines()]
-
-
-def hold_out_topics(texts: Sequence[StarterText], every: int = 5) -> tuple[list[StarterText], list[StarterText]]:
+def hold_out_topics(corpus: Corpus, every: int = 5) -> tuple[Corpus, Corpus]:
     """All versions of every fifth topic apart from the rest."""
-    held_out = set(sorted({one.topic for one in texts})[every - 1 :: every])
-    rest = [one for one in texts if one.topic not in held_out]
-    return rest, [one for one in texts if one.topic in held_out]
+    topics = np.array(corpus.groups)
+    held_out = np.isin(topics, np.unique(topics)[every - 1 :: every])
+    return corpus.at(np.flatnonzero(~held_out).tolist()), corpus.at(np.flatnonzero(held_out).tolist())

@@ -6,41 +6,17 @@ documents there are is known for those who wait. Of the documents themselves, on
 
 from __future__ import annotations
 
-import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cohegraph.corpora.tables import Row, check_table, decoded, is_missing, is_table, read_plain_text, read_rows, refuse
+from cohegraph.corpora.columns import ROLES, Columns, Entry, printable, with_text
+from cohegraph.corpora.tables import Row, check_table, decoded, is_table, read_plain_text, read_rows, refuse
 from cohegraph.errors import CohegraphError
 
 STANDARD_INPUT = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A document, or why there is none: it is empty, or cannot be read.
-
-    ``fields`` are the other columns that were asked for.
-    """
-
-    name: str
-    text: str = ""
-    problem: str = ""
-    fields: Row = field(default_factory=dict)
-    id: str | None = None
-    is_empty: bool = False
-
-    @property
-    def text_sha256(self) -> str:
-        """The hash of its text."""
-        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
-
-    @property
-    def names(self) -> dict[str, str]:
-        """Its name, and its id if it has one."""
-        return {"document": self.name} | ({} if self.id is None else {"id": self.id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,112 +25,133 @@ class _Part:
 
     name: str
     documents: int = 1
-    problem: str = ""
+    error: CohegraphError | None = None
 
 
 class Documents:
-    """The documents of files, folders and tables, in order; ``remarks`` is what a user should know of their choice.
+    """The documents of files, folders and tables, in order.
+
+    Iterating gives every document, also those that cannot be used, which have an ``error``; `usable` gives the others.
 
     Args:
         names: The files; ``-`` is standard input, one text.
-        text_column: The column with the text, in tables.
-        columns: Other columns to take along; a table without one of them is an error.
-        optional: Columns to take along from tables that have them.
-        id_column: The column with ids, in tables.
-        spare_others: Whether a row that cannot be read is a document with a problem; otherwise its table is.
+        columns: The columns of tables.
+        spare_others: Whether a row that cannot be read is a document with an error; otherwise its table is.
     """
 
-    def __init__(
-        self,
-        names: Iterable[str],
-        text_column: str = "text",
-        columns: Sequence[str] = (),
-        optional: Sequence[str] = (),
-        *,
-        id_column: str | None = None,
-        spare_others: bool = False,
-    ) -> None:
-        self._id_column = id_column
+    def __init__(self, names: Iterable[str], columns: Columns | None = None, *, spare_others: bool = False) -> None:
+        self.columns = columns or Columns()
         self._bad_row = _UnreadableRow if spare_others else refuse
-        self._text_column, self._columns, self._optional = text_column, tuple(columns), tuple(optional)
-        self.remarks: list[str] = []
+        self._remarks: list[str] = []
+        self._left_out: list[str] = []
         self._standard_input: bytes | None = None
         self._parts = [part for name in names for part in self._looked_at(name)]
-
-    @property
-    def _wanted(self) -> tuple[str, ...]:
-        """Columns that a table must have."""
-        return (self._text_column, *self._columns, *([self._id_column] if self._id_column else []))
 
     def __len__(self) -> int:
         return sum(part.documents for part in self._parts)
 
     @property
-    def problems(self) -> list[str]:
-        """What is wrong with files of which nothing can be read."""
-        return [part.problem for part in self._parts if part.problem]
+    def remarks(self) -> list[str]:
+        """What a user should know of the choice of files, and of what `usable` has left out."""
+        return [*self._remarks, *self._left_out]
 
     def are_read_from(self, file: Path) -> bool:
         """Whether a file is one of those that are read."""
         places = (Path(part.name) for part in self._parts if part.name != STANDARD_INPUT)
         return file.exists() and any(place.exists() and place.samefile(file) for place in places)
 
+    def check(self) -> None:
+        """Look at all documents before any work is done: an error where one cannot be used and is not to be skipped."""
+        for _ in self.usable():
+            pass
+
+    def usable(self, *, labelled: bool = False) -> Iterator[Entry]:
+        """The documents but for those to be skipped; an error where others cannot be used.
+
+        What documents lack is counted first, and said of all of them at the end. A text file goes by its name.
+
+        Args:
+            labelled: Whether they must have a label.
+        """
+        for part in self._parts:
+            if part.error is not None:
+                raise part.error
+        first, lacking = dict[str, tuple[Entry, CohegraphError]](), Counter[str]()
+        for entry in self:
+            fault = self.columns.fault(entry, labelled=labelled)
+            if fault is None:
+                yield entry if entry.row else replace(entry, id=entry.name)
+                continue
+            role = fault.code.removeprefix("missing-")
+            if role not in ROLES:
+                raise fault
+            first.setdefault(role, (entry, fault))
+            lacking[role] += 1
+        self._left_out = []
+        for role, (entry, fault) in first.items():
+            some = f"{lacking[role]} of {len(self)} documents"
+            if self.columns.skips(fault):
+                self._left_out.append(f"{some} have no {role} and are left out.")
+            elif lacking[role] == 1:
+                raise fault
+            else:
+                raise self.columns.lacking(role, f"{some} (the first: {entry.name}) have")
+
     def __iter__(self) -> Iterator[Entry]:
         for part in self._parts:
             shown = printable(part.name)
-            if part.problem:
-                yield Entry(shown, problem=part.problem)
-                continue
             try:
+                if part.error is not None:
+                    raise part.error
                 yield from self._entries(part, shown)
             except CohegraphError as error:
-                yield Entry(shown, problem=printable(str(error)))
+                yield Entry(shown, error=error.with_traceback(None))
 
     def _entries(self, part: _Part, shown: str) -> Iterator[Entry]:
         if part.name == STANDARD_INPUT:
             if self._standard_input is None:
                 self._standard_input = sys.stdin.buffer.read()
-            yield checked(Entry("standard input", decoded(self._standard_input, "Standard input")))
+            yield with_text(Entry("standard input", decoded(self._standard_input, "Standard input")))
         elif not is_table(Path(part.name)):
-            yield checked(Entry(shown, read_plain_text(Path(part.name))))
+            yield with_text(Entry(shown, read_plain_text(Path(part.name))))
         else:
-            wanted = self._wanted
-            rows = read_rows(Path(part.name), columns=wanted, optional=self._optional, bad_row=self._bad_row)
+            wanted, optional = self.columns.required, self.columns.optional
             number = 0
+            rows = read_rows(Path(part.name), columns=wanted, optional=optional, bad_row=self._bad_row)
             for number, row in enumerate(rows, start=1):
+                name = f"{shown}:{number}"
                 if isinstance(row, _UnreadableRow):
-                    yield Entry(f"{shown}:{number}", problem=row.problem)
-                    continue
-                text = row.get(self._text_column)
-                fields = {name: row.get(name) for name in (*self._columns, *self._optional)}
-                name = row.get(self._id_column) if self._id_column else None
-                known = None if is_missing(name) else printable(str(name))
-                entry = Entry(f"{shown}:{number}", text if isinstance(text, str) else "", fields=fields, id=known)
-                yield checked(entry)
+                    yield Entry(name, row=number, error=row.error)
+                else:
+                    yield self.columns.entry(name, row, number)
             if number != part.documents:
-                yield Entry(shown, problem=f"{shown} has changed while it was read: run the same command again.")
+                raise CohegraphError(
+                    f"{shown} has changed while it was read: run the same command again.", code="changed-file"
+                )
 
     def _looked_at(self, name: str) -> Iterator[_Part]:
         file = Path(name)
         if "://" in name:
-            yield _Part(name, problem=f"{name} is an address, which 'cohegraph featurize --engine ray' reads, if any.")
+            error = CohegraphError(f"{name} is an address: only 'cohegraph featurize --engine ray' reads addresses.")
+            yield _Part(name, error=error)
         elif name != STANDARD_INPUT and _is_folder(file):
             texts, tables = sorted(file.rglob("*.txt")), sorted(path for path in file.rglob("*") if is_table(path))
             if texts and tables:
                 # These are about the texts, more often than not.
-                self.remarks.append(
+                self._remarks.append(
                     printable(f"{file} has text files and tables: the {len(texts)} text files are read, no table.")
                 )
             inside = texts or tables
             if not inside:
-                yield _Part(name, problem=printable(f"The folder {file} has no .txt file and no table."))
+                empty = CohegraphError(f"The folder {file} has no .txt file and no table.", code="empty-folder")
+                yield _Part(name, error=empty)
             for path in inside:
                 yield from self._looked_at(str(path))
         elif name != STANDARD_INPUT and is_table(file):
             try:
-                yield _Part(name, check_table(file, self._wanted, bad_row=self._bad_row))
+                yield _Part(name, check_table(file, self.columns.required, bad_row=self._bad_row))
             except CohegraphError as error:
-                yield _Part(name, problem=printable(str(error)))
+                yield _Part(name, error=error.with_traceback(None))
         else:
             yield _Part(name)
 
@@ -164,12 +161,7 @@ class _UnreadableRow(Row):
 
     def __init__(self, error: CohegraphError) -> None:
         super().__init__()
-        self.problem = printable(str(error))
-
-
-def printable(name: str) -> str:
-    """A name whose bytes are not text can be printed all the same."""
-    return name.encode("utf-8", "replace").decode("utf-8")
+        self.error = error
 
 
 def _is_folder(file: Path) -> bool:
@@ -177,10 +169,3 @@ def _is_folder(file: Path) -> bool:
         return file.is_dir()
     except OSError:  # a name too long to be one, which reading it will say
         return False
-
-
-def checked(entry: Entry) -> Entry:
-    """The entry, or one that says that it has no text."""
-    if entry.text.strip():
-        return entry
-    return Entry(entry.name, problem=f"{entry.name} has no text to assess.", id=entry.id, is_empty=True)

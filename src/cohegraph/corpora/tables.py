@@ -1,4 +1,4 @@
-"""Documents from any table: CSV, TSV, JSON Lines or Parquet, one row a document."""
+"""The rows of any table: CSV, TSV, JSON Lines or Parquet; and plain text files."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from cohegraph.errors import CohegraphError, DamagedFileError
-from cohegraph.labels import is_missing_label
 
 TABLE_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 # Texts of whole books are longer than the default of the csv module.
 _LONGEST_FIELD = 2**30
-_ROWS_NAMED = 5
 _ROWS_FOR_NAMES = 100
 _ROWS_AT_ONCE = 1_000
 _PIECE = 1 << 20
@@ -33,58 +30,9 @@ def refuse(error: CohegraphError) -> NoReturn:
     raise error
 
 
-@dataclass(frozen=True)
-class GradedDocuments:
-    """Texts with their labels and, where asked for, the group (prompt, topic, author) each belongs to, and its id."""
-
-    texts: list[str]
-    labels: list[Any]
-    groups: list[str] | None = None
-    ids: list[str] | None = None
-
-
 def is_table(file: Path) -> bool:
     """Whether a file is a table by its ending."""
     return file.suffix.lower() in TABLE_ENDINGS
-
-
-def read_graded(
-    file: Path,
-    *,
-    text_column: str = "text",
-    label_column: str = "label",
-    group_column: str | None = None,
-    id_column: str | None = None,
-    skip_unlabelled: bool = False,
-) -> GradedDocuments:
-    """The graded documents of a table. Rows without a label are an error, or left out if asked for."""
-    wanted = [text_column, label_column, *(column for column in (group_column, id_column) if column)]
-    rows = _checked_rows(file, wanted)
-    unlabelled = [number for number, row in enumerate(rows, start=1) if is_missing_label(row[label_column])]
-    if unlabelled and not skip_unlabelled:
-        raise CohegraphError(
-            f"{file}: {len(unlabelled)} of {len(rows)} rows have no {label_column} ({_named(unlabelled)}): fill them "
-            "in, or leave them out with --skip-unlabelled."
-        )
-    rows = [row for row in rows if not is_missing_label(row[label_column])]
-    if not rows:
-        raise CohegraphError(f"{file}: no row has a {label_column}.")
-    groups = [str(row[group_column]) for row in rows] if group_column else None
-    ids = [str(row[id_column]) for row in rows] if id_column else None
-    return GradedDocuments(_texts(file, rows, text_column), [row[label_column] for row in rows], groups, ids)
-
-
-def read_texts(file: Path, text_column: str = "text") -> list[str | None]:
-    """The texts of a table, graded or not; nothing for a row whose text is missing or something else than text."""
-    check_table(file, [text_column])
-    return list(stream_texts(file, text_column))
-
-
-def stream_texts(file: Path, text_column: str = "text") -> Iterator[str | None]:
-    """As `read_texts`, one after the other, of a table that was checked."""
-    for row in read_rows(file, columns=[text_column]):
-        text = row.get(text_column)
-        yield text if isinstance(text, str) else None
 
 
 def read_plain_text(file: Path) -> str:
@@ -106,27 +54,18 @@ def check_table(file: Path, wanted: Iterable[str], *, bad_row: BadRow = refuse) 
         if rows <= _ROWS_FOR_NAMES:
             found |= dict.fromkeys(row)
     if not rows:
-        raise CohegraphError(f"{file} has no rows.")
+        raise CohegraphError(f"{file} has no rows.", code="no-rows")
     for column in wanted:
         if column in missing and found:
-            raise CohegraphError(f"{file} has no column '{column}': its columns are {', '.join(found)}.")
+            raise missing_column(file, column, found)
     return rows
 
 
-def _checked_rows(file: Path, wanted: list[str]) -> list[Row]:
-    check_table(file, wanted)
-    return [{column: row.get(column) for column in wanted} for row in read_rows(file, columns=wanted)]
-
-
-def _texts(file: Path, rows: list[Row], column: str) -> list[str]:
-    missing = [
-        number
-        for number, row in enumerate(rows, start=1)
-        if not isinstance(row[column], str) or not row[column].strip()
-    ]
-    if missing:
-        raise CohegraphError(f"{file}: {len(missing)} rows have no {column} ({_named(missing)}): fill or remove them.")
-    return [row[column] for row in rows]
+def missing_column(place: object, column: str, found: Iterable[str]) -> CohegraphError:
+    """The error of a table without a column."""
+    return CohegraphError(
+        f"{place} has no column '{column}': its columns are {', '.join(found)}.", code="missing-column"
+    )
 
 
 def read_rows(
@@ -146,7 +85,8 @@ def read_rows(
     _must_exist(file)
     ending = file.suffix.lower()
     if ending not in TABLE_ENDINGS:
-        raise CohegraphError(f"{file} is not a table that can be read: it must end in {', '.join(TABLE_ENDINGS)}.")
+        endings = ", ".join(TABLE_ENDINGS)
+        raise CohegraphError(f"{file} is not a table that can be read: it must end in {endings}.", code="not-a-table")
     if ending == ".parquet":
         yield from _parquet(file, columns, optional)
     elif ending in (".jsonl", ".ndjson"):
@@ -169,7 +109,7 @@ def _parquet_columns(file: Path) -> list[str]:
 
 def _check_names(file: Path, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
-        raise DamagedFileError(f"{file} has two columns of the same name: give each its own.")
+        raise DamagedFileError(f"{file} has two columns of the same name: give each its own.", code="same-columns")
 
 
 def _bad_parquet(file: Path, error: Exception) -> DamagedFileError:
@@ -270,10 +210,8 @@ def _first_wrong_byte(file: Path) -> int:
 
 def _decoded(file: Path, *, legacy: bool = False) -> str:
     _must_exist(file)
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+    with _opened(file, "rb") as stream:
+        content: bytes = stream.read()
     try:
         return decoded(content, str(file))
     except CohegraphError:
@@ -293,11 +231,13 @@ def decoded(content: bytes, name: str) -> str:
 
 
 def _binary(name: str) -> CohegraphError:
-    return CohegraphError(f"{name} is binary, not text: save the text as plain UTF-8.")
+    return CohegraphError(f"{name} is binary, not text: save the text as plain UTF-8.", code="binary")
 
 
 def _not_utf8(name: str, place: int) -> CohegraphError:
-    return CohegraphError(f"{name} is not UTF-8 (byte {place} is not valid): save it as plain UTF-8 text.")
+    return CohegraphError(
+        f"{name} is not UTF-8 (byte {place} is not valid): save it as plain UTF-8 text.", code="not-utf-8"
+    )
 
 
 def _must_exist(file: Path) -> None:
@@ -306,16 +246,11 @@ def _must_exist(file: Path) -> None:
     except OSError as error:
         raise CohegraphError(f"'{file}' cannot be read: {error.strerror}.") from None
     if is_folder:
-        raise CohegraphError(f"{file} is a folder, not a file.")
+        raise CohegraphError(f"{file} is a folder, not a file.", code="is-a-folder")
     if not exists:
-        raise CohegraphError(f"There is no file {file}.")
+        raise CohegraphError(f"There is no file {file}.", code="missing-file")
 
 
 def is_missing(value: Any) -> bool:
     """Whether a field is empty."""
-    return value is None or value != value or (isinstance(value, str) and not value.strip())
-
-
-def _named(numbers: list[int]) -> str:
-    more = ", …" if len(numbers) > _ROWS_NAMED else ""
-    return "row " + ", ".join(map(str, numbers[:_ROWS_NAMED])) + more
+    return value is None or (value != value) is True or (isinstance(value, str) and not value.strip())

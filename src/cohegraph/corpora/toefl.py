@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from cohegraph.corpora.corpus import Corpus, check_sizes, rows_with, text_of
+from cohegraph.corpora.corpus import LEVELS, Corpus, check_sizes, incomplete, rows_with, text_of
 from cohegraph.corpora.tables import read_plain_text
 from cohegraph.errors import CohegraphError
 
-LEVELS = ("low", "medium", "high")
 # Table of statistics of the paper: essays to prompts 1 to 8.
 SIZES = dict(zip([f"P{n}" for n in range(1, 9)], (1656, 1562, 1396, 1509, 1648, 960, 1686, 1683), strict=True))
 _COLUMNS = {
@@ -21,6 +20,7 @@ _COLUMNS = {
     "prompt": ("Prompt",),
     "level": ("Score Level", "ScoreLevel", "Score", "Level"),
 }
+_MISSING = "missing-file"
 _PLACES = ("responses/original", "original", "responses", ".")
 
 
@@ -29,7 +29,9 @@ def read_toefl(folder: Path, *, partial: bool = False) -> Corpus:
     index = _index(folder)
     texts = next((index.parent / place for place in _PLACES if any((index.parent / place).glob("*.txt"))), None)
     if texts is None:
-        raise CohegraphError(f"There are no essays beside {index}: TOEFL11 has them in responses/original.")
+        raise CohegraphError(
+            f"There are no essays beside {index}: TOEFL11 has them in responses/original.", code=_MISSING
+        )
     documents = []
     missing = []
     for number, row in enumerate(rows_with(index, _COLUMNS, "TOEFL11"), start=1):
@@ -38,7 +40,8 @@ def read_toefl(folder: Path, *, partial: bool = False) -> Corpus:
         if level not in LEVELS or prompt not in SIZES:
             raise CohegraphError(
                 f"{index}, row {number}: '{row['prompt']}' and '{row['level']}' are not a prompt from P1 to P8 and a "
-                "level low, medium or high."
+                "level low, medium or high.",
+                code="unknown-level",
             )
         file = texts / str(row["file"]).strip()
         if not file.is_file():
@@ -47,12 +50,9 @@ def read_toefl(folder: Path, *, partial: bool = False) -> Corpus:
         text = text_of({"text": read_plain_text(file)}, file, "the essay")
         documents.append((file.stem, text, level, prompt))
     if missing and not partial:
-        raise CohegraphError(
-            f"{len(missing)} essays of {index.name} are not in {texts} (the first: {missing[0]}): the download is not "
-            "complete; say partial = true (--partial) to do without them."
-        )
+        raise incomplete(f"{len(missing)} essays of {index.name} are not in {texts} (the first: {missing[0]})")
     if not documents:
-        raise CohegraphError(f"None of the essays of {index} is in {texts}.")
+        raise CohegraphError(f"None of the essays of {index} is in {texts}.", code=_MISSING)
     check_sizes(
         Counter(prompt for *_, prompt in documents),
         {prompt: (size,) for prompt, size in SIZES.items()},
@@ -66,8 +66,10 @@ def read_toefl(folder: Path, *, partial: bool = False) -> Corpus:
 
 def _index(folder: Path) -> Path:
     if not folder.is_dir():
-        raise CohegraphError(f"TOEFL11 is a folder with an index.csv in it, and {folder} is none.")
+        raise CohegraphError(f"TOEFL11 is a folder with an index.csv in it, and {folder} is none.", code=_MISSING)
     found = sorted(folder.rglob("index.csv"), key=lambda file: (len(file.parts), file))
     if not found:
-        raise CohegraphError(f"There is no index.csv in {folder} or below it: is it TOEFL11 (LDC2014T06)?")
+        raise CohegraphError(
+            f"There is no index.csv in {folder} or below it: is it TOEFL11 (LDC2014T06)?", code=_MISSING
+        )
     return found[0]

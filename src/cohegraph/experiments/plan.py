@@ -51,7 +51,7 @@ class CorpusPlan(_Group):
             raise CohegraphError(
                 f"Say where the corpus '{self.kind}' is: --corpus PLACE, or path in the experiment file."
             )
-        return read_corpus(self.kind, self.path, self.options, self.sections)
+        return read_corpus(self.kind, self.path, self.options, self.sections).in_words()
 
     @property
     def partial(self) -> bool:

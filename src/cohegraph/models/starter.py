@@ -23,7 +23,7 @@ SETTINGS = preset("default").replaced({"subgraphs.k": 5, "corpus_graph.pmi": Fal
 
 def untrained() -> CoherenceModel:
     """The model before its training."""
-    from cohegraph.corpora.starter import LEVELS
+    from cohegraph.corpora.corpus import LEVELS
     from cohegraph.model.coherence_model import CoherenceModel
 
     return CoherenceModel(settings=SETTINGS, levels=LEVELS)
@@ -36,12 +36,12 @@ def rebuild(folder: Path) -> None:
     from cohegraph.corpora.starter import starter_corpus
     from cohegraph.model.validation import validated_fit
 
-    texts = starter_corpus()
+    corpus = starter_corpus()
     model = untrained()
-    features = model.featurize([one.text for one in texts], show_progress=True)
-    labels = np.array([one.level for one in texts])
-    validated_fit(model, features, labels, [one.topic for one in texts], _FOLDS)
-    model.keep_neighbours(features, labels, ids=[one.id for one in texts])
+    features = model.featurize(corpus.texts, show_progress=True)
+    labels = np.array(corpus.labels)
+    validated_fit(model, features, labels, corpus.groups, _FOLDS)
+    model.keep_neighbours(features, labels, ids=corpus.ids)
     model.save(folder, name=STARTER.name, note=NOTE)
     figures = model.training_["validation"]
     print(f"{STARTER.name}: accuracy {100 * figures['accuracy']:.1f} % (± {100 * figures['std']:.1f})")

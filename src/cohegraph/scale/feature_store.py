@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 from typing import IO, Any
@@ -59,7 +59,8 @@ class Contents(BaseModel):
 class StoredCorpus:
     """The features of a corpus, its vectors mapped into memory, and what it says of its documents.
 
-    For as long as it is held, no writer removes the files that it was read from.
+    ``fingerprint`` tells the contents of its store from others. For as long as it is held, no writer removes the files
+    that it was read from.
     """
 
     features: Features
@@ -67,6 +68,7 @@ class StoredCorpus:
     labels: tuple[Any, ...]
     groups: tuple[str | None, ...]
     keys: tuple[str, ...]
+    fingerprint: str = ""
     reading: IO[str] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -79,7 +81,7 @@ class StoredCorpus:
         ids, labels, groups, keys = (
             tuple(compress(column, chosen)) for column in (self.ids, self.labels, self.groups, self.keys)
         )
-        return StoredCorpus(self.features[chosen], ids, labels, groups, keys, self.reading)
+        return replace(self, features=self.features[chosen], ids=ids, labels=labels, groups=groups, keys=keys)
 
 
 class FeatureStore:
@@ -149,7 +151,8 @@ class FeatureStore:
         features = Features(
             sparse.vstack(counts, format="csr"), vectors, np.concatenate(tallies), dict(contents.parts), self.settings
         )
-        return StoredCorpus(features, tuple(ids), tuple(labels), tuple(groups), tuple(keys), self._reading)
+        about = (tuple(ids), tuple(labels), tuple(groups), tuple(keys))
+        return StoredCorpus(features, *about, self.fingerprint, self._reading)
 
     def labelled(self, *, skip_unlabelled: bool, show_progress: bool = False) -> StoredCorpus:
         """The corpus; documents without a label are left out, or an error."""

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
 from cohegraph.progress import track
-from cohegraph.scale.columns import GivenDocument
 from cohegraph.scale.engine import BATCH, Halves, LocalEngine, Request, batches, whole_features
 from cohegraph.scale.feature_store import (
     Contents,
@@ -32,20 +32,10 @@ from cohegraph.scale.feature_store import (
 from cohegraph.scale.halves import Arrays
 from cohegraph.scale.keys import structure_shape, vector_shape
 from cohegraph.scale.known_halves import Known, find
-from cohegraph.scale.shards import Shard, is_whole, key_of, shards_in, write_shard
+from cohegraph.scale.shards import KEY_BYTES, Shard, is_whole, shards_in, write_shard
 
 # Documents in a file.
 SHARD = 512
-
-
-@dataclass(frozen=True)
-class KeyedDocument:
-    """A document without its text; ``key`` is the text's hash."""
-
-    key: bytes
-    id: str | None = None
-    label: Any = None
-    group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,15 +57,15 @@ class Source(Protocol):
     def __len__(self) -> int:
         """How many documents there are."""
 
-    def computed(self, known: Known) -> Iterator[tuple[Sequence[KeyedDocument], Halves]]:
-        """All documents in order, some at a time."""
+    def computed(self, known: Known) -> Iterator[tuple[Sequence[Entry], Halves]]:
+        """All documents in order, without their texts, some at a time."""
 
 
 @dataclass(frozen=True)
 class LocalSource:
     """Documents that this process reads, and worker processes of this machine compute."""
 
-    documents: Iterable[GivenDocument]
+    documents: Iterable[Entry]
     total: int
     engine: LocalEngine
     remarks: Sequence[str] = ()
@@ -83,7 +73,7 @@ class LocalSource:
     def __len__(self) -> int:
         return self.total
 
-    def computed(self, known: Known) -> Iterator[tuple[Sequence[KeyedDocument], Halves]]:
+    def computed(self, known: Known) -> Iterator[tuple[Sequence[Entry], Halves]]:
         """See `Source`."""
         requests = (_request(some, known) for some in batches(self.documents, BATCH))
         for request, halves in self.engine.computed(requests):
@@ -124,17 +114,17 @@ def featurize(
     return Featurized(writer.documents, writer.computed, damaged)
 
 
-def keyed(document: GivenDocument) -> KeyedDocument:
-    """A document without its text."""
-    return KeyedDocument(key_of(document.text), document.id, document.label, document.group)
-
-
-def _request(documents: Sequence[GivenDocument], known: Known) -> Request[KeyedDocument]:
-    about = [keyed(document) for document in documents]
-    keys = [document.key for document in about]
+def _request(documents: Sequence[Entry], known: Known) -> Request[Entry]:
     texts = [document.text for document in documents]
+    about = [replace(document, text="", digest=document.text_sha256) for document in documents]
+    keys = [_key(document) for document in about]
     has_structure, has_vector = (find(places, keys) >= 0 for places in (known.structures, known.vectors))
     return Request(about, texts, has_structure.tolist(), has_vector.tolist())
+
+
+def _key(document: Entry) -> bytes:
+    """By which the features of a text are found."""
+    return bytes.fromhex(document.text_sha256)[:KEY_BYTES]
 
 
 class _Kept:
@@ -146,9 +136,9 @@ class _Kept:
         self._found = np.zeros(known.corpus.shape[1], dtype=bool)
         self._kept = 0
 
-    def note(self, documents: Sequence[KeyedDocument]) -> None:
+    def note(self, documents: Sequence[Entry]) -> None:
         """Some more documents of the new one."""
-        places = np.unique(find(self._corpus, [document.key for document in documents]))
+        places = np.unique(find(self._corpus, [_key(document) for document in documents]))
         places = places[places >= 0]
         self._kept += int((~self._found[places]).sum())
         self._found[places] = True
@@ -172,19 +162,19 @@ class _Writer:
 
     def __init__(self, folder: Path, featurizer: Featurizer, known: Known, hashes: Sequence[str], size: int) -> None:
         self._folder, self._featurizer, self._known, self._hashes, self._size = folder, featurizer, known, hashes, size
-        self._documents: list[KeyedDocument] = []
+        self._documents: list[Entry] = []
         self._halves = Halves([], [])
         self._shards: list[tuple[str, int]] = []
         self._shape = (0, 0)
         self.documents = self.computed = 0
 
-    def add(self, documents: Sequence[KeyedDocument], halves: Halves) -> None:
+    def add(self, documents: Sequence[Entry], halves: Halves) -> None:
         rows = zip(documents, halves.structures, halves.vectors, strict=True)
         for document, structure, vector in rows:
             self.computed += structure is not None or vector is not None
             self._documents.append(document)
-            self._halves.structures.append(structure or self._known.structure(document.key) or _lost(document))
-            self._halves.vectors.append(vector or self._known.vector(document.key) or _lost(document))
+            self._halves.structures.append(structure or self._known.structure(_key(document)) or _lost(document))
+            self._halves.vectors.append(vector or self._known.vector(_key(document)) or _lost(document))
             if len(self._documents) == self._size:
                 self._write()
 
@@ -211,7 +201,7 @@ class _Writer:
         first = self.documents + 1
         structure, vector = self._hashes
         shard = Shard(
-            keys=np.frombuffer(b"".join(document.key for document in documents), dtype=f"V{len(documents[0].key)}"),
+            keys=np.frombuffer(b"".join(map(_key, documents)), dtype=f"V{KEY_BYTES}"),
             ids=[str(first + n) if document.id is None else document.id for n, document in enumerate(documents)],
             labels=[document.label for document in documents],
             groups=[document.group for document in documents],
@@ -228,7 +218,7 @@ class _Writer:
         self._documents, self._halves = [], Halves([], [])
 
 
-def _lost(document: KeyedDocument) -> Arrays:
+def _lost(document: Entry) -> Arrays:
     raise CohegraphError(f"The features of document {document.id or ''} were removed meanwhile: run the same again.")
 
 

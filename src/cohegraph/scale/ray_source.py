@@ -20,12 +20,12 @@ import pyarrow
 from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
-from cohegraph.corpora.stream import Entry
+from cohegraph.corpora.columns import Columns, Entry
+from cohegraph.corpora.stream import Documents
+from cohegraph.corpora.tables import missing_column
 from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.features import Featurizer
-from cohegraph.scale.columns import Columns
 from cohegraph.scale.engine import BATCH, Halves, Request, Worker, worker_with_one_thread
-from cohegraph.scale.featurizing import KeyedDocument
 from cohegraph.scale.halves import Arrays
 from cohegraph.scale.known_halves import Known, Places, find
 from cohegraph.scale.processes import cores
@@ -75,16 +75,17 @@ class RaySource:
         elsewhere = [name for name in names if "://" in name]
         if elsewhere and len(elsewhere) < len(names):
             raise CohegraphError("Name files of this machine or addresses of others, not both at once.")
-        here = None if elsewhere else columns.checked(names)
-        self.remarks = [] if here is None else here.remarks
+        here = Documents([] if elsewhere else names, columns)
+        here.check()
+        self.remarks = here.remarks
         self._ray = _started(address)
         self._rows = self._read(elsewhere[0], elsewhere) if elsewhere else self._read_here(names)
-        self._total = int(self._rows.count()) if here is None else len(here)
+        self._total = int(self._rows.count()) if elsewhere else len(here)
 
     def __len__(self) -> int:
         return self._total
 
-    def computed(self, known: Known) -> Iterator[tuple[Sequence[KeyedDocument], Halves]]:
+    def computed(self, known: Known) -> Iterator[tuple[Sequence[Entry], Halves]]:
         """See `Source`."""
         # Held here for as long as actors may have to be started again.
         places = [self._ray.put(half[:2].copy()) for half in (known.structures, known.vectors)]
@@ -98,7 +99,7 @@ class RaySource:
         )
         try:
             for batch in rows.iter_batches(batch_size=BATCH, batch_format="pyarrow"):
-                yield _taken_apart(batch, self._columns)
+                yield _taken_apart(batch)
         except self._ray.exceptions.RayError as error:
             raise CohegraphError(f"Ray could not go on ({_reason(error)}); what is done is kept.") from error
 
@@ -106,9 +107,7 @@ class RaySource:
         """Files that our own readers know, read by one task, wherever it runs."""
         columns = self._columns
         items = self._ray.data.from_items([{"name": name} for name in names], override_num_blocks=1)
-        return items.flat_map(
-            lambda item: (_row(columns, entry) for entry in columns.documents([item["name"]])), num_cpus=_TO_READ
-        )
+        return items.flat_map(lambda item: map(_row, Documents([item["name"]], columns).usable()), num_cpus=_TO_READ)
 
     def _read(self, first: str, addresses: Sequence[str]) -> Any:
         """Whatever Ray reads."""
@@ -121,8 +120,8 @@ class RaySource:
             raise CohegraphError(f"Ray cannot read {first} ({_reason(error)}).") from None
         for column in columns.required:
             if column not in present:
-                raise CohegraphError(f"{first} has no column '{column}': its columns are {', '.join(present)}.")
-        return found.map(lambda row: _row(columns, columns.entry(row)), num_cpus=_TO_READ)
+                raise missing_column(first, column, present)
+        return found.map(lambda row: _checked_row(row, columns), num_cpus=_TO_READ)
 
 
 class _Actor:
@@ -151,28 +150,36 @@ class _Actor:
         return pyarrow.table([pyarrow.array(found[name], kind) for name, kind in _COLUMNS.items()], list(_COLUMNS))
 
 
-def _row(columns: Columns, entry: Entry) -> Row:
+def _row(entry: Entry) -> Row:
     """A document as Ray carries it: texts as bytes, for not every string is one for Arrow."""
-    document = columns.given(entry)
-    about = [document.id, document.label, document.group]
-    return {
-        "text": document.text.encode("utf-8", "surrogatepass"),
-        "about": json.dumps(about),
-        "problem": entry.problem,
-    }
+    about = [entry.id, entry.label, entry.group]
+    return {"text": entry.text.encode("utf-8", "surrogatepass"), "about": json.dumps(about), "problem": ""}
+
+
+def _checked_row(row: Row, columns: Columns) -> Row:
+    """A row that Ray has read, or what is wrong with it, as its message and code; only the code where it is skipped."""
+    entry = columns.entry("A row", row, 1)
+    fault = columns.fault(entry)
+    if fault is None:
+        return _row(entry)
+    problem = ["" if columns.skips(fault) else str(fault), fault.code]
+    return {"text": b"", "about": "", "problem": json.dumps(problem)}
 
 
 def _sent(halves: Sequence[Arrays | None]) -> list[bytes | None]:
     return [None if half is None else save_safetensors(half) for half in halves]
 
 
-def _taken_apart(batch: pyarrow.Table, columns: Columns) -> tuple[list[KeyedDocument], Halves]:
+def _taken_apart(batch: pyarrow.Table) -> tuple[list[Entry], Halves]:
     documents, halves = [], Halves([], [])
     for row in batch.to_pylist():
-        if columns.is_left_out(row["problem"]):
+        if row["problem"]:
+            message, code = json.loads(row["problem"])
+            if message:
+                raise CohegraphError(message, code=code)
             continue
         name, label, group = json.loads(row["about"])
-        documents.append(KeyedDocument(row["key"], name, label, group))
+        documents.append(Entry("", id=name, label=label, group=group, digest=row["key"].hex()))
         halves.structures.append(None if row["structure"] is None else load_safetensors(row["structure"]))
         halves.vectors.append(None if row["vector"] is None else load_safetensors(row["vector"]))
     return documents, halves

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from cohegraph.corpora.stream import Entry
+from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.files import lock
 from cohegraph.scale.scoring import Scored

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from cohegraph.assessment import Assessment
-from cohegraph.corpora.stream import Entry
+from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.scale.engine import BATCH, LocalEngine, Request, batches, whole_features

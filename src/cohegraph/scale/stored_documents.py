@@ -3,60 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from cohegraph.corpora.stream import Entry
+import numpy as np
+
+from cohegraph.corpora.columns import Entry
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.scale.feature_store import FeatureStore
 from cohegraph.scale.scoring import Scored
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEntry(Entry):
-    """A document without its text; ``key`` is the first half of the text's hash, ``shard`` and ``row`` its place."""
-
-    key: str = ""
-    shard: int = 0
-    row: int = 0
-
-    @property
-    def text_sha256(self) -> str:
-        """As much as is known of the hash of its text."""
-        return self.key
-
-
 class StoredDocuments:
-    """The documents of a store in order; of its files, one is held at a time."""
+    """The documents of a store in order, without their texts; of its files, one is held at a time."""
 
     remarks: Sequence[str] = ()
 
     def __init__(self, folder: Path) -> None:
         self._store = FeatureStore(folder)
+        # How many documents there are before each file, and in all.
+        self._before = np.cumsum([0, *(rows for _, rows in self._store.contents.shards)])
 
     def __len__(self) -> int:
         return len(self._store)
 
-    def __iter__(self) -> Iterator[StoredEntry]:
-        number = 0
-        for shard in range(len(self._store.contents.shards)):
+    def __iter__(self) -> Iterator[Entry]:
+        for shard, start in enumerate(self._before[:-1].tolist()):
             part = self._store.part(shard)
-            for row, (name, key) in enumerate(zip(part.ids, part.keys, strict=True)):
-                number += 1
-                yield StoredEntry(f"{self._store.folder}:{number}", id=name, key=key, shard=shard, row=row)
+            for row, (name, key) in enumerate(zip(part.ids, part.keys, strict=True), start=start + 1):
+                yield Entry(f"{self._store.folder}:{row}", id=name, row=row, digest=key)
 
     def are_read_from(self, file: Path) -> bool:
         """Whether a file is one of those that are read."""
         return file.resolve().parent == self._store.folder.resolve()
 
     def score(self, entries: Iterable[Entry], model: CoherenceModel) -> Iterator[list[Scored]]:
-        """These documents, from any one to the last, with their assessments, a file at a time."""
-        some: list[StoredEntry] = []
+        """Some of these documents, in order, with their assessments, a file at a time."""
+        some: list[Entry] = []
         for entry in entries:
-            if isinstance(entry, StoredEntry):
-                some.append(entry)
-                _, rows = self._store.contents.shards[entry.shard]
-                if entry.row == rows - 1:
-                    features = self._store.part(entry.shard).features[[one.row for one in some]].in_memory()
-                    yield [Scored(*pair) for pair in zip(some, model.assess(features), strict=True)]
-                    some = []
+            if some and self._shard_of(some[0]) != self._shard_of(entry):
+                yield self._scored(some, model)
+                some = []
+            some.append(entry)
+            if entry.row in self._before:  # the last of its file: what is wrong with the next is said after it
+                yield self._scored(some, model)
+                some = []
+        if some:
+            yield self._scored(some, model)
+
+    def _scored(self, some: list[Entry], model: CoherenceModel) -> list[Scored]:
+        shard = self._shard_of(some[0])
+        features = self._store.part(shard).features[[entry.row - 1 - self._before[shard] for entry in some]]
+        return [Scored(*pair) for pair in zip(some, model.assess(features.in_memory()), strict=True)]
+
+    def _shard_of(self, entry: Entry) -> int:
+        return int(np.searchsorted(self._before, entry.row)) - 1

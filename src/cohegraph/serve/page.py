@@ -17,7 +17,7 @@ from cohegraph.plots.method import draw_method
 from cohegraph.serve.api import CompareRequest, ExplainRequest, Service
 
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-_EXAMPLE_TOPIC = "medium"
+_EXAMPLE_LEVEL = "medium"
 
 
 def add_page(app: FastAPI) -> None:
@@ -97,4 +97,4 @@ def _schemas(document: dict[str, Any]) -> dict[str, str]:
 
 def _example() -> str:
     """A text to try the page with."""
-    return next(one.text for one in starter_corpus() if one.level == _EXAMPLE_TOPIC)
+    return next(one.text for one in starter_corpus() if one.label == _EXAMPLE_LEVEL)
