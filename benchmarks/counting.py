@@ -10,7 +10,7 @@ import pynauty
 from common import report, seconds, set_threads
 
 from cohegraph.graph.catalogue import catalogue
-from cohegraph.graph.sentence_graph import SentenceGraph
+from cohegraph.graph.links.noun_links import SentenceGraph
 from cohegraph.graph.subgraphs import GraphBatch, count_patterns
 
 K, WINDOW, SENTENCES, DOCUMENTS, PLAIN_DOCUMENTS = 4, 8, 15, 2000, 3

@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from shuffle_test import shuffled
 
-from cohegraph import CoherenceModel, load_model
+from cohegraph import CoherenceModel, load
 from cohegraph.corpora.own import read_own
-from cohegraph.corpora.starter import MODEL, starter_corpus
+from cohegraph.corpora.starter import starter_corpus
 from cohegraph.explain.changed_texts import without
 from cohegraph.explain.explain import look_at, parsed, verdict_of
 from cohegraph.features import Featurizer
-from cohegraph.model.starter import SETTINGS, hold_out_topics
+from cohegraph.models.starter import SETTINGS, hold_out_topics
 from cohegraph.presets import preset
 from cohegraph.progress import track
 from cohegraph.scale.feature_cache import FeatureCache
@@ -76,7 +76,7 @@ def from_starter() -> list[tuple[CoherenceModel, list[str]]]:
     halves = hold_out_topics(starter_corpus(), every=2)
     pairs = []
     for training, held_out in (halves, halves[::-1]):
-        model = CoherenceModel(SETTINGS, levels=load_model(MODEL).levels_)
+        model = CoherenceModel(settings=SETTINGS, levels=load().levels_)
         model.fit(training.texts, training.labels)
         pairs.append((model, list(held_out.texts)))
     return pairs
@@ -89,7 +89,7 @@ def from_corpus(file: Path) -> tuple[CoherenceModel, list[str]]:
     features = FeatureCache().features(documents.texts, Featurizer(settings), show_progress=True)
     half = np.random.default_rng(SEED).permutation(len(documents))
     training, rest = np.sort(half[::2]), np.sort(half[1::2])
-    model = CoherenceModel(settings).fit(features[training], [documents.labels[row] for row in training])
+    model = CoherenceModel(settings=settings).fit(features[training], [documents.labels[row] for row in training])
     return model, [documents.texts[row] for row in rest]
 
 

@@ -25,13 +25,13 @@ from scipy import sparse
 
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
-from cohegraph.model.gcn import TrainedGCN
 from cohegraph.presets import preset
 from cohegraph.scale.feature_store import Contents, FeatureStore, write_contents
 from cohegraph.scale.shards import Shard, keys_of, write_shard
 from cohegraph.scale.team import Team, run_together
 from cohegraph.scale.training import ChunkTrainer
 from cohegraph.settings import TrainingSettings
+from cohegraph.systems.gcn.network import TrainedGCN
 
 DIMENSIONS, PATTERNS_A_DOCUMENT, CLASSES, HIDDEN = 384, 40, 3, 240
 SHARD, SCORED_AT_ONCE = 4_096, 1_000

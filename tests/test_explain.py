@@ -8,22 +8,22 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from cohegraph.graph.sentence_graph import NounTable, similarities
-from cohegraph.plots.arcs import draw_arcs
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from strategies import noun_tables
 
-from cohegraph import CoherenceModel, Settings, SystemModel
+from cohegraph import CoherenceModel, Settings
 from cohegraph.errors import CohegraphError
 from cohegraph.explain import render
+from cohegraph.explain.arcs import draw_arcs
 from cohegraph.explain.changed_texts import moved, without
 from cohegraph.explain.compare import compare
 from cohegraph.explain.explain import MOST_PLACES, explain, look_at, parsed
 from cohegraph.explain.render import fragment, report
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
+from cohegraph.graph.links.noun_links import NounTable, similarities
 from cohegraph.text.document import Document, Sentence
 
 CATS = (
@@ -49,7 +49,7 @@ def made_features(documents: int, seed: int, k: int = 4, dimensions: int = 12) -
 def test_shares_sum_to_the_logits_of_200_documents(changes):
     settings = Settings().replaced({"training.epochs": 12, "training.hidden": 16, **changes})
     training, new = made_features(60, 1), made_features(200, 2)
-    model = CoherenceModel(settings).fit(training, ["low", "medium", "high"] * 20)
+    model = CoherenceModel(settings=settings).fit(training, ["low", "medium", "high"] * 20)
     logits = model.gcn_.logits(model._weights(new.counts), model.inputs_(new))
     for row in range(len(new)):
         found = model.shares(new[row : row + 1])
@@ -62,7 +62,7 @@ def test_shares_sum_to_the_logits_of_200_documents(changes):
 
 def test_a_share_is_what_the_closed_form_says():
     """One pattern, worked by hand from Algorithm 3."""
-    from cohegraph.model.gcn import TrainedGCN
+    from cohegraph.systems.gcn.network import TrainedGCN
 
     w0, w1 = np.array([[1.0, -1.0]]), np.array([[2.0, 0.0], [0.0, 3.0]])
     gcn = TrainedGCN(w0, w1, pattern_sums=np.array([[0.5, 2.0]]), pattern_degrees=np.array([3.0]))
@@ -214,7 +214,7 @@ def test_a_very_long_text_is_explained(shipped):
 
 def test_any_system_is_explained(starter_features, starter, shipped):
     texts = [one.text for one in starter]
-    model = SystemModel("surface", shipped.settings_, levels=["low", "medium", "high"])
+    model = CoherenceModel("surface", shipped.settings_, levels=["low", "medium", "high"])
     model.fit(starter_features, [one.label for one in starter])
     found = model.explain(texts[0], what_if=1)
     assert found.shares is None

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cohegraph.mapped_vectors import MappedVectors
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -23,6 +22,7 @@ from scipy import sparse
 from cohegraph.corpora.columns import Columns, Entry
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Featurizer
+from cohegraph.features.mapped_vectors import MappedVectors
 from cohegraph.presets import preset
 from cohegraph.scale import engine
 from cohegraph.scale.engine import LocalEngine, Worker

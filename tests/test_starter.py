@@ -6,14 +6,14 @@ import re
 from collections import Counter, defaultdict
 
 import numpy as np
-from cohegraph.model.starter import NOTE, hold_out_topics
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cohegraph.corpora.corpus import LEVELS
-from cohegraph.corpora.starter import FOLDER, MODEL, starter_corpus
+from cohegraph.corpora.starter import FOLDER, starter_corpus
+from cohegraph.models.starter import NOTE, hold_out_topics
 
 
 def by_topic(starter):

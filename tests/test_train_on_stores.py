@@ -14,7 +14,6 @@ import pytest
 from material import COMMAND, TEXT
 from safetensors.numpy import load_file
 
-from cohegraph.corpora.starter import MODEL as STARTER_MODEL
 from cohegraph.files import lock
 from cohegraph.model.persistence import read_model
 from cohegraph.scale.feature_store import ABOUT, FeatureStore, shards_in
@@ -255,7 +254,7 @@ def test_text_files_go_by_their_names(run, tmp_path, shipped):
 
 
 def test_features_for_a_model(run, one_sentence, graded_file, tmp_path, shipped):
-    call = ("featurize", graded_file, "--out", tmp_path / "store", "--workers", 1, "--model", STARTER_MODEL)
+    call = ("featurize", graded_file, "--out", tmp_path / "store", "--workers", 1, "--model", "starter")
     assert "leave out --preset, --stack and --set" in one_sentence(*call, "--set", "subgraphs.k=4")
     assert run(*call)[0] == 0
     assert run("assess", tmp_path / "store")[0] == 0

@@ -7,16 +7,16 @@ import json
 
 import numpy as np
 import pytest
-from cohegraph.model.assessment import Assessment
-from cohegraph.model.calibration import FEWEST_DOCUMENTS, Calibration
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from scipy.special import log_softmax, softmax
 from test_explain import made_features
 
-from cohegraph import CoherenceModel, Settings, SystemModel, load_model
+from cohegraph import CoherenceModel, Settings, load
+from cohegraph.assessment import Assessment
 from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.learning.calibration import FEWEST_DOCUMENTS, Calibration
 from cohegraph.model.familiarity import Familiarity
 from cohegraph.model.validation import cross_validate
 from cohegraph.text.language import looks_english
@@ -56,8 +56,8 @@ def test_held_out_documents_that_are_all_right_do_not_ask_for_certainty():
 
 def test_dev_documents_calibrate_a_model():
     labels = (LABELS * 2)[: len(NEW)]
-    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS, dev=(NEW, labels))
-    bare = CoherenceModel(SETTINGS).fit(FEATURES, LABELS, dev=(NEW, labels), bare=True)
+    model = CoherenceModel(settings=SETTINGS).fit(FEATURES, LABELS, dev=(NEW, labels))
+    bare = CoherenceModel(settings=SETTINGS).fit(FEATURES, LABELS, dev=(NEW, labels), bare=True)
     assert bare.calibration_ == Calibration()
     assert bare.familiarity_ is None
     assert model.calibration_.documents == len(NEW)
@@ -71,7 +71,7 @@ def test_dev_documents_calibrate_a_model():
     )
 
 
-@pytest.mark.parametrize("make", [lambda: CoherenceModel(SETTINGS), lambda: SystemModel("dnn", SETTINGS)])
+@pytest.mark.parametrize("make", [lambda: CoherenceModel(settings=SETTINGS), lambda: CoherenceModel("dnn", SETTINGS)])
 def test_cross_validation_calibrates_on_documents_not_learnt_from(make, tmp_path):
     model = make()
     validation = cross_validate(model, FEATURES, np.array(LABELS), None, 3)
@@ -79,7 +79,7 @@ def test_cross_validation_calibrates_on_documents_not_learnt_from(make, tmp_path
     model.fit(FEATURES, LABELS).use_validation(validation)
     model.keep_neighbours(FEATURES, LABELS, ids=[f"n{row}" for row in range(60)])
     model.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
+    loaded = load(tmp_path / "model")
     assert loaded.calibration_ == model.calibration_
     assert np.array_equal(loaded.predict_proba(NEW), model.predict_proba(NEW))
     assert np.array_equal(loaded.familiarity_.unlikeness(NEW), model.familiarity_.unlikeness(NEW))
@@ -91,7 +91,7 @@ def test_cross_validation_calibrates_on_documents_not_learnt_from(make, tmp_path
 
 
 def test_a_model_without_held_out_documents_says_that_it_is_not_calibrated(tmp_path):
-    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    model = CoherenceModel(settings=SETTINGS).fit(FEATURES, LABELS)
     model.save(tmp_path / "model")
     card = " ".join((tmp_path / "model" / "README.md").read_text().split())
     assert "not calibrated" in card
@@ -116,7 +116,7 @@ def test_documents_that_are_all_the_same_have_a_distribution_too():
 
 
 def test_a_document_unlike_all_others_has_a_notice_and_is_never_sure():
-    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    model = CoherenceModel(settings=SETTINGS).fit(FEATURES, LABELS)
     far = made_features(3, 5)
     far.vectors[:] *= 50
     for one in model.assess(far):
@@ -134,14 +134,14 @@ def test_how_sure_a_model_is_in_words(most, words):
 
 
 def test_kept_documents_hold_texts_only_if_asked_for(tmp_path):
-    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    model = CoherenceModel(settings=SETTINGS).fit(FEATURES, LABELS)
     model.keep_neighbours(FEATURES, LABELS)
     model.save(tmp_path / "model")
     lines = [json.loads(line) for line in (tmp_path / "model" / "documents.jsonl").read_text().splitlines()]
     assert lines == [{"id": str(number)} for number in range(1, 61)]
     model.keep_neighbours(FEATURES, LABELS, texts=[f"Text\u2028{row}\n." for row in range(60)])
     model.save(tmp_path / "model")
-    assert load_model(tmp_path / "model").neighbours_.texts[3] == "Text\u20283\n."
+    assert load(tmp_path / "model").neighbours_.texts[3] == "Text\u20283\n."
     assert "can read them" in " ".join((tmp_path / "model" / "README.md").read_text().split())
     for arguments, message in (
         ({"labels": LABELS[:5]}, "60 documents to keep and 5 labels"),
@@ -155,8 +155,9 @@ def test_kept_documents_hold_texts_only_if_asked_for(tmp_path):
 
 def test_nearest_documents_by_hand():
     """Weights are tf·idf: a pattern that every document has counts for nothing."""
-    from cohegraph.model.neighbours import Neighbours
     from scipy import sparse
+
+    from cohegraph.explain.neighbours import Neighbours
 
     counts = sparse.csr_array(np.array([[4, 1, 0], [4, 0, 1], [4, 1, 1]]))
     kept = Neighbours(counts, np.array([0, 1, 2]), ("a", "b", "c"))
@@ -200,30 +201,30 @@ def _set(name, place, value):
     ],
 )
 def test_damaged_beside_the_weights(tmp_path, change):
-    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    model = CoherenceModel(settings=SETTINGS).fit(FEATURES, LABELS)
     model.keep_neighbours(FEATURES, LABELS)
     model.save(tmp_path / "model")
     _damaged(tmp_path / "model", change)
     with pytest.raises(DamagedFileError, match="is damaged") as caught:
-        load_model(tmp_path / "model")
+        load(tmp_path / "model")
     assert "\n" not in str(caught.value)
 
 
 def test_damaged_kept_documents(tmp_path):
-    model = CoherenceModel(SETTINGS).fit(FEATURES, LABELS)
+    model = CoherenceModel(settings=SETTINGS).fit(FEATURES, LABELS)
     model.keep_neighbours(FEATURES, LABELS)
     model.save(tmp_path / "model")
     file = tmp_path / "model" / "documents.jsonl"
     whole = file.read_bytes()
     file.write_bytes(whole[:-5])
     with pytest.raises(DamagedFileError, match="cut or changed"):
-        load_model(tmp_path / "model")
+        load(tmp_path / "model")
     file.write_bytes(whole.replace(b'"1"', b'"9"', 1))
     with pytest.raises(DamagedFileError, match="SHA-256 differs"):
-        load_model(tmp_path / "model")
+        load(tmp_path / "model")
     file.unlink()
     with pytest.raises(DamagedFileError, match=r"lacks its file documents\.jsonl"):
-        load_model(tmp_path / "model")
+        load(tmp_path / "model")
 
 
 ENGLISH = "The train was late again, so we sat on the bench and talked about the weather until it came."
