@@ -25,10 +25,10 @@ from cohegraph.corpora.starter import starter_corpus
 from cohegraph.explain.changed_texts import without
 from cohegraph.explain.explain import look_at, parsed, verdict_of
 from cohegraph.features import Featurizer
+from cohegraph.features.cache import FeatureCache
 from cohegraph.models.starter import SETTINGS, hold_out_topics
 from cohegraph.presets import preset
 from cohegraph.progress import track
-from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.text.document import Document
 
 MOST_TEXTS, FEWEST_SENTENCES, MOST_SENTENCES, SEED = 150, 6, 40, 0

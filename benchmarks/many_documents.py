@@ -24,10 +24,10 @@ from common import set_threads
 from scipy import sparse
 
 from cohegraph.features import TALLIES, Features
+from cohegraph.features.shards import Shard, keys_of, write_shard
+from cohegraph.features.store import Contents, FeatureStore, write_contents
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.presets import preset
-from cohegraph.scale.feature_store import Contents, FeatureStore, write_contents
-from cohegraph.scale.shards import Shard, keys_of, write_shard
 from cohegraph.scale.team import Team, run_together
 from cohegraph.scale.training import ChunkTrainer
 from cohegraph.settings import TrainingSettings

@@ -20,8 +20,8 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from cohegraph import CoherenceModel
 from cohegraph.corpora.registry import read_corpus
 from cohegraph.features import Features, Featurizer
+from cohegraph.features.cache import FeatureCache
 from cohegraph.presets import preset
-from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.settings import Settings
 
 CORPORA = {

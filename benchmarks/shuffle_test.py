@@ -29,8 +29,8 @@ from cohegraph.experiments.table import Number, Table, write_tables
 from cohegraph.experiments.units import Result
 from cohegraph.explain.changed_texts import apart, joined
 from cohegraph.features import Featurizer
+from cohegraph.features.cache import FeatureCache
 from cohegraph.progress import track
-from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.systems.registry import SYSTEMS
 from cohegraph.systems.system import Graded
 

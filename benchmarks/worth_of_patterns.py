@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 
 from cohegraph.corpora.registry import read_corpus
 from cohegraph.features import Features, Featurizer
+from cohegraph.features.cache import FeatureCache
 from cohegraph.presets import preset
-from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.systems.mesgar_strube_2016 import pattern_shares
 
 TASKS = {

@@ -15,8 +15,8 @@ import pytest
 from material import COMMAND, TEXT
 
 from cohegraph.corpora.stream import Documents
+from cohegraph.features.store import ABOUT, FeatureStore, shards_in
 from cohegraph.files import lock
-from cohegraph.scale.feature_store import ABOUT, FeatureStore, shards_in
 from cohegraph.scale.stored_documents import StoredDocuments
 
 FAST = ["--set", "training.epochs=8", "--set", "training.hidden=4"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cohegraph.scale.feature_cache import FILE, FeatureCache
-from cohegraph.scale.feature_store import ABOUT, shards_in
+from cohegraph.features.cache import FILE, FeatureCache
+from cohegraph.features.store import ABOUT, shards_in
 
 FAST = ["--set", "training.epochs=8", "--set", "training.hidden=4"]
 
@@ -12,8 +12,11 @@ def test_cache_of_features(run, one_sentence, tmp_path, monkeypatch, shipped, st
     monkeypatch.setenv("COHEGRAPH_CACHE", str(tmp_path / "cache"))
     texts = ["The dog chased a cat.", "A boat sailed."]
     FeatureCache().features(texts, shipped.featurizer, needs=["words"])
-    about = " ".join(run("cache", "info")[1].split())
-    assert "4 entries (pattern counts or a vector of a text each) and 2 sequences" in about
+    about = FeatureCache().info()
+    assert (about.entries, about.sequences) == (4, 2)
+    code, out, _ = run("cache", "info")
+    assert code == 0
+    assert f" {about.entries} " in out
     assert run("cache", "verify")[1] == "6 entries looked at, 0 of them damaged.\n"
     import sqlite3
 

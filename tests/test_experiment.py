@@ -25,7 +25,7 @@ from cohegraph.experiments.summary import SUMMARY, read_summary
 from cohegraph.experiments.table import write_tables
 from cohegraph.experiments.units import run_unit
 from cohegraph.features import Featurizer
-from cohegraph.scale.feature_cache import FILE, FeatureCache
+from cohegraph.features.cache import FILE, FeatureCache
 
 PLAN = """
 title = "Starter <corpus> & systems"

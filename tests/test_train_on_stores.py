@@ -14,9 +14,9 @@ import pytest
 from material import COMMAND, TEXT
 from safetensors.numpy import load_file
 
+from cohegraph.features.store import ABOUT, FeatureStore, shards_in
 from cohegraph.files import lock
 from cohegraph.model.persistence import read_model
-from cohegraph.scale.feature_store import ABOUT, FeatureStore, shards_in
 
 FAST = ["--set", "training.epochs=8", "--set", "training.hidden=4"]
 

@@ -143,7 +143,7 @@ Scores = Callable[..., Iterator[list[Any]]]
 
 
 def _documents(files: list[str], text_column: str, id_column: str | None, workers: int) -> AnyDocuments:
-    from cohegraph.scale.feature_store import is_store
+    from cohegraph.features.store import is_store
     from cohegraph.scale.stored_documents import StoredDocuments
 
     stores = [name for name in files if name != STANDARD_INPUT and is_store(Path(name))]

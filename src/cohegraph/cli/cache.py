@@ -27,13 +27,13 @@ _NOT_COMPLETE = "not complete: the same 'cohegraph featurize' goes on with the r
 @app.command()
 def info(folder: Folder = None) -> None:
     """Tell where features are kept, how many, and how large they are."""
-    from cohegraph.scale.feature_cache import FeatureCache
-    from cohegraph.scale.feature_store import FeatureStore, unfinished_in
+    from cohegraph.features.cache import FeatureCache
+    from cohegraph.features.store import FeatureStore, unfinished_in
 
     if folder is None:
         about = FeatureCache().info()
         _print(
-            f"{about.folder}: {about.halves} entries (pattern counts or a vector of a text each) and {about.sequences} "
+            f"{about.folder}: {about.entries} entries (pattern counts or the vector of a text) and {about.sequences} "
             f"sequences of token vectors, {_megabytes(about.size)}. COHEGRAPH_CACHE names another place."
         )
         return
@@ -58,8 +58,8 @@ def info(folder: Folder = None) -> None:
 @app.command()
 def verify(folder: Folder = None) -> None:
     """Look at everything; what is damaged is removed from your cache, or named, and can be computed anew."""
-    from cohegraph.scale.feature_cache import FeatureCache
-    from cohegraph.scale.feature_store import FeatureStore, unfinished_in
+    from cohegraph.features.cache import FeatureCache
+    from cohegraph.features.store import FeatureStore, unfinished_in
 
     if folder is None:
         number, damaged = FeatureCache().verify(show_progress=True)
@@ -89,9 +89,9 @@ def verify(folder: Folder = None) -> None:
 @app.command()
 def clear(folder: Folder = None, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
     """Remove all features that are kept; they can be computed again."""
+    from cohegraph.features.cache import FeatureCache
+    from cohegraph.features.store import is_store, remove_store
     from cohegraph.files import cache_folder
-    from cohegraph.scale.feature_cache import FeatureCache
-    from cohegraph.scale.feature_store import is_store, remove_store
 
     if folder is not None and not is_store(folder):
         raise CohegraphError(f"{folder} holds no features.")

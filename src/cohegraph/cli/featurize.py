@@ -82,8 +82,8 @@ def command(
     from cohegraph.corpora.columns import Columns
     from cohegraph.corpora.stream import Documents
     from cohegraph.features import Featurizer
+    from cohegraph.features.store import check_target, is_store
     from cohegraph.scale.engine import LocalEngine
-    from cohegraph.scale.feature_store import check_target, is_store
     from cohegraph.scale.featurizing import LocalSource, featurize
     from cohegraph.scale.processes import cores
 

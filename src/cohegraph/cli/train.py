@@ -36,9 +36,9 @@ from cohegraph.settings import parse_change
 
 if TYPE_CHECKING:
     from cohegraph.features import Features
+    from cohegraph.features.store import StoredCorpus
     from cohegraph.labels import EncodedLabels
     from cohegraph.model.validation import Validation
-    from cohegraph.scale.feature_store import StoredCorpus
     from cohegraph.settings import Settings
 
 _METHOD, _STACK = "gcn", "compact"
@@ -96,12 +96,12 @@ def train(
     trained on all of them. The folder appears only when the model is complete. Of a folder of 'cohegraph featurize',
     however large, vectors stay on disk, and a training that was stopped goes on where it was.
     """
+    from cohegraph.features.store import is_store
     from cohegraph.labels import encode_labels
     from cohegraph.model.coherence_model import CoherenceModel
     from cohegraph.model.persistence import check_target
     from cohegraph.model.validation import check_folds, validated_fit
     from cohegraph.scale.checkpoints import only_trainer, remove_checkpoints
-    from cohegraph.scale.feature_store import is_store
     from cohegraph.scale.team import run_together
     from cohegraph.scale.training import fit_in_chunks
     from cohegraph.systems.changes import apply_changes
@@ -177,7 +177,7 @@ def _of_table(place: Path, columns: Columns, levels: list[str] | None) -> Corpus
 
 def _of_store(folder: Path, columns: Columns, keep_texts: bool) -> StoredCorpus:
     """The labelled documents of a store; an error where options are given that concern texts."""
-    from cohegraph.scale.feature_store import FeatureStore
+    from cohegraph.features.store import FeatureStore
 
     if keep_texts:
         raise CohegraphError(f"{folder} holds features and no texts: train without --keep-texts.")

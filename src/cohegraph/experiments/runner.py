@@ -56,9 +56,9 @@ from cohegraph.experiments.results_folder import (
 )
 from cohegraph.experiments.units import Cost, Result, Unit, candidates, run_unit
 from cohegraph.features import Features, Featurizer
+from cohegraph.features.cache import FeatureCache
 from cohegraph.files import write_atomically
 from cohegraph.progress import track
-from cohegraph.scale.feature_cache import FeatureCache
 from cohegraph.settings import Settings
 from cohegraph.systems.registry import system_named
 from cohegraph.systems.system import System

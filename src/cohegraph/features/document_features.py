@@ -108,7 +108,10 @@ class Features:
 
     def _material(self, name: Material) -> tuple[Any, ...]:
         if name not in self.material:
-            raise CohegraphError(f"These features were made without '{name}': make them with needs=['{name}'].")
+            raise CohegraphError(
+                f"These features were made without '{name}': make them with needs=['{name}'].",
+                code="missing-material",
+            )
         return self.material[name]
 
     @property

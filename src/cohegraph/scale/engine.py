@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from cohegraph.errors import CohegraphError
-from cohegraph.features import Features, Featurizer
-from cohegraph.scale.halves import Arrays, encoded_of, structure_halves, structure_of, vector_halves
+from cohegraph.features import Featurizer
+from cohegraph.features.stages import STAGES, Pieces
 from cohegraph.scale.processes import end_with_parent, ignoring_interrupts, one_thread
 from cohegraph.settings import Settings
 
@@ -30,20 +30,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Request(Generic[T]):
-    """Documents in a row: what their owner knows of them, their texts, and which halves need not be computed."""
+    """Documents in a row: what their owner knows of them, their texts, and for each stage which need no computing."""
 
     about: Sequence[T]
     texts: Sequence[str]
-    has_structure: Sequence[bool]
-    has_vector: Sequence[bool]
+    known: Mapping[str, Sequence[bool]]
 
-
-@dataclass(frozen=True)
-class Halves:
-    """The halves of documents that were computed, and nothing in the place of the others."""
-
-    structures: list[Arrays | None]
-    vectors: list[Arrays | None]
+    @classmethod
+    def of(cls, about: Sequence[T], texts: Sequence[str]) -> Request[T]:
+        """A request for documents of which nothing is known."""
+        return cls(about, texts, {stage.name: [False] * len(texts) for stage in STAGES})
 
 
 class Worker:
@@ -52,14 +48,15 @@ class Worker:
     def __init__(self, featurizer: Featurizer) -> None:
         self._featurizer = featurizer
 
-    def __call__(self, request: Request[Any]) -> Halves:
+    def __call__(self, request: Request[Any]) -> Pieces:
         """What is not known of the documents of a request."""
-        featurizer = self._featurizer
-        texts = [text for text, known in zip(request.texts, request.has_structure, strict=True) if not known]
-        structures = structure_halves(featurizer.structure(featurizer.parser.parse(texts))) if texts else []
-        texts = [text for text, known in zip(request.texts, request.has_vector, strict=True) if not known]
-        vectors = vector_halves(featurizer.encode(texts)) if texts else []
-        return Halves(_spread(structures, request.has_structure), _spread(vectors, request.has_vector))
+        pieces: Pieces = {}
+        for stage in STAGES:
+            known = request.known[stage.name]
+            texts = [text for text, is_known in zip(request.texts, known, strict=True) if not is_known]
+            made = iter(stage.made(self._featurizer, texts))
+            pieces[stage.name] = [None if is_known else next(made) for is_known in known]
+        return pieces
 
 
 @dataclass
@@ -75,16 +72,16 @@ class LocalEngine:
     workers: int = 1
     _lost: int = field(default=0, init=False)
 
-    def computed(self, requests: Iterable[Request[T]]) -> Iterator[tuple[Request[T], Halves]]:
-        """Every request with its halves, in order; a few more than are taken are computed ahead, and no more."""
+    def computed(self, requests: Iterable[Request[T]]) -> Iterator[tuple[Request[T], Pieces]]:
+        """Every request with what was computed, in order; a few more than are taken are computed ahead, and no more."""
         if self.workers == 1:
             worker = Worker(self.featurizer)
             for request in requests:
                 with one_thread():
-                    halves = worker(request)
-                yield request, halves
+                    pieces = worker(request)
+                yield request, pieces
             return
-        waiting, under_way = iter(requests), deque[tuple[Request[T], Future[Halves]]]()
+        waiting, under_way = iter(requests), deque[tuple[Request[T], Future[Pieces]]]()
         # Processes start with the first request that needs one.
         pool = self._new_pool()
         try:
@@ -95,7 +92,7 @@ class LocalEngine:
                     return
                 request, future = under_way[0]
                 try:
-                    halves = future.result()
+                    pieces = future.result()
                 except BrokenProcessPool:
                     self._note_loss()
                     _end(pool)
@@ -104,19 +101,18 @@ class LocalEngine:
                     continue
                 under_way.popleft()
                 self._lost = 0
-                yield request, halves
+                yield request, pieces
         finally:
             _end(pool)
 
-    def _submitted(self, pool: ProcessPoolExecutor, request: Request[T]) -> Future[Halves]:
-        ready: Future[Halves] = Future()
-        if all(request.has_structure) and all(request.has_vector):
-            nothing: list[Arrays | None] = [None] * len(request.texts)
-            ready.set_result(Halves(nothing, nothing))
+    def _submitted(self, pool: ProcessPoolExecutor, request: Request[T]) -> Future[Pieces]:
+        ready: Future[Pieces] = Future()
+        if all(all(known) for known in request.known.values()):
+            ready.set_result({name: [None] * len(request.texts) for name in request.known})
             return ready
         try:
             with ignoring_interrupts():
-                return pool.submit(_compute, Request((), request.texts, request.has_structure, request.has_vector))
+                return pool.submit(_compute, Request((), request.texts, request.known))
         except BrokenProcessPool as error:
             # Met again when its turn comes, with all others.
             ready.set_exception(error)
@@ -127,7 +123,8 @@ class LocalEngine:
         if self._lost == _MOST_LOSSES:
             raise CohegraphError(
                 "Worker processes end again and again, perhaps for want of memory: give fewer --workers; what is done "
-                "is kept."
+                "is kept.",
+                code="workers-end",
             )
 
     def _new_pool(self) -> ProcessPoolExecutor:
@@ -169,7 +166,7 @@ def _start(settings: Settings, device: str) -> None:
     _worker = worker_with_one_thread(settings, device)
 
 
-def _compute(request: Request[Any]) -> Halves:
+def _compute(request: Request[Any]) -> Pieces:
     if _worker is None:
         raise AssertionError("a worker is started before it is given anything")
     return _worker(request)
@@ -180,16 +177,3 @@ def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
     remaining = iter(items)
     while batch := list(islice(remaining, size)):
         yield batch
-
-
-def whole_features(featurizer: Featurizer, halves: Halves) -> Features:
-    """The features of documents all of whose halves are there."""
-    structures = [half for half in halves.structures if half is not None]
-    vectors = [half for half in halves.vectors if half is not None]
-    return featurizer.joined(structure_of(structures), encoded_of(vectors))
-
-
-def _spread(made: list[Arrays], known: Sequence[bool]) -> list[Arrays | None]:
-    """What was made, in the places of what was not known."""
-    waiting = iter(made)
-    return [None if there else next(waiting) for there in known]

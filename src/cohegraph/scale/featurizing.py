@@ -8,8 +8,7 @@ whoever computed them and however often the work was interrupted.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -19,9 +18,10 @@ import numpy as np
 from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
-from cohegraph.progress import track
-from cohegraph.scale.engine import BATCH, Halves, LocalEngine, Request, batches, whole_features
-from cohegraph.scale.feature_store import (
+from cohegraph.features.known import Known, find
+from cohegraph.features.shards import KEY_BYTES, Shard, is_whole, shards_in, write_shard
+from cohegraph.features.stages import STAGES, Arrays, Pieces, features_of
+from cohegraph.features.store import (
     Contents,
     check_target,
     only_writer,
@@ -29,10 +29,8 @@ from cohegraph.scale.feature_store import (
     shards_named,
     write_contents,
 )
-from cohegraph.scale.halves import Arrays
-from cohegraph.scale.keys import structure_shape, vector_shape
-from cohegraph.scale.known_halves import Known, find
-from cohegraph.scale.shards import KEY_BYTES, Shard, is_whole, shards_in, write_shard
+from cohegraph.progress import track
+from cohegraph.scale.engine import BATCH, LocalEngine, Request, batches
 
 # Documents in a file.
 SHARD = 512
@@ -40,7 +38,7 @@ SHARD = 512
 
 @dataclass(frozen=True)
 class Featurized:
-    """What was done: documents, and how many of them had at least one half computed; files that were damaged."""
+    """What was done: documents, and how many of them had at least one stage computed; files that were damaged."""
 
     documents: int
     computed: int
@@ -48,7 +46,7 @@ class Featurized:
 
 
 class Source(Protocol):
-    """Where documents come from, with the halves of their features that are not known yet."""
+    """Where documents come from, with the stages of their features that are not known yet."""
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -57,7 +55,7 @@ class Source(Protocol):
     def __len__(self) -> int:
         """How many documents there are."""
 
-    def computed(self, known: Known) -> Iterator[tuple[Sequence[Entry], Halves]]:
+    def computed(self, known: Known) -> Iterator[tuple[Sequence[Entry], Pieces]]:
         """All documents in order, without their texts, some at a time."""
 
 
@@ -73,11 +71,11 @@ class LocalSource:
     def __len__(self) -> int:
         return self.total
 
-    def computed(self, known: Known) -> Iterator[tuple[Sequence[Entry], Halves]]:
+    def computed(self, known: Known) -> Iterator[tuple[Sequence[Entry], Pieces]]:
         """See `Source`."""
         requests = (_request(some, known) for some in batches(self.documents, BATCH))
-        for request, halves in self.engine.computed(requests):
-            yield request.about, halves
+        for request, pieces in self.engine.computed(requests):
+            yield request.about, pieces
 
 
 def featurize(
@@ -95,20 +93,18 @@ def featurize(
     as that is clear.
     """
     check_target(folder)
-    hashes = [
-        hashlib.sha256(shape.encode()).hexdigest() for shape in (structure_shape(featurizer), vector_shape(featurizer))
-    ]
+    digests = {stage.name: stage.digest(featurizer) for stage in STAGES}
     with only_writer(folder):
         whole, damaged = _whole_shards(folder, show_progress)
-        known = Known(whole, shards_named(folder), *hashes)
-        writer = _Writer(folder, featurizer, known, hashes, shard)
+        known = Known(whole, shards_named(folder), digests)
+        writer = _Writer(folder, featurizer, known, digests, shard)
         kept = _Kept(folder, known, len(source), replace)
         found = track(
             source.computed(known), "reading documents", len(source), size=lambda some: len(some[0]), show=show_progress
         )
-        for documents, halves in found:
+        for documents, pieces in found:
             kept.note(documents)
-            writer.add(documents, halves)
+            writer.add(documents, pieces)
         kept.check_at_the_end()
         writer.finish()
     return Featurized(writer.documents, writer.computed, damaged)
@@ -118,8 +114,7 @@ def _request(documents: Sequence[Entry], known: Known) -> Request[Entry]:
     texts = [document.text for document in documents]
     about = [replace(document, text="", digest=document.text_sha256) for document in documents]
     keys = [_key(document) for document in about]
-    has_structure, has_vector = (find(places, keys) >= 0 for places in (known.structures, known.vectors))
-    return Request(about, texts, has_structure.tolist(), has_vector.tolist())
+    return Request(about, texts, {name: (find(places, keys) >= 0).tolist() for name, places in known.places.items()})
 
 
 def _key(document: Entry) -> bytes:
@@ -153,28 +148,31 @@ class _Kept:
         if 2 * (self._kept + to_come) < self._there and not self._replace:
             raise CohegraphError(
                 f"{self._folder} holds the features of {self._there} documents, and most of them are not in this "
-                "corpus: name another folder, or replace them with --replace."
+                "corpus: name another folder, or replace them with --replace.",
+                code="other-corpus",
             )
 
 
 class _Writer:
     """Collects documents and writes a shard whenever there are enough of them."""
 
-    def __init__(self, folder: Path, featurizer: Featurizer, known: Known, hashes: Sequence[str], size: int) -> None:
-        self._folder, self._featurizer, self._known, self._hashes, self._size = folder, featurizer, known, hashes, size
+    def __init__(
+        self, folder: Path, featurizer: Featurizer, known: Known, digests: Mapping[str, str], size: int
+    ) -> None:
+        self._folder, self._featurizer, self._known, self._digests = folder, featurizer, known, digests
+        self._size = size
         self._documents: list[Entry] = []
-        self._halves = Halves([], [])
+        self._pieces: dict[str, list[Arrays]] = {name: [] for name in digests}
         self._shards: list[tuple[str, int]] = []
         self._shape = (0, 0)
         self.documents = self.computed = 0
 
-    def add(self, documents: Sequence[Entry], halves: Halves) -> None:
-        rows = zip(documents, halves.structures, halves.vectors, strict=True)
-        for document, structure, vector in rows:
-            self.computed += structure is not None or vector is not None
+    def add(self, documents: Sequence[Entry], pieces: Pieces) -> None:
+        for number, document in enumerate(documents):
+            self.computed += any(made[number] is not None for made in pieces.values())
             self._documents.append(document)
-            self._halves.structures.append(structure or self._known.structure(_key(document)) or _lost(document))
-            self._halves.vectors.append(vector or self._known.vector(_key(document)) or _lost(document))
+            for name, made in pieces.items():
+                self._pieces[name].append(made[number] or self._known.arrays(name, _key(document)) or _lost(document))
             if len(self._documents) == self._size:
                 self._write()
 
@@ -183,7 +181,7 @@ class _Writer:
         if self._documents:
             self._write()
         if not self._shards:
-            raise CohegraphError("There are no documents to make features of.")
+            raise CohegraphError("There are no documents to make features of.", code="no-documents")
         patterns, dimensions = self._shape
         contents = Contents(
             documents=self.documents,
@@ -197,9 +195,8 @@ class _Writer:
         remove_others(self._folder, (name for name, _ in self._shards))
 
     def _write(self) -> None:
-        documents, features = self._documents, whole_features(self._featurizer, self._halves)
+        documents, features = self._documents, features_of(self._featurizer, self._pieces)
         first = self.documents + 1
-        structure, vector = self._hashes
         shard = Shard(
             keys=np.frombuffer(b"".join(map(_key, documents)), dtype=f"V{KEY_BYTES}"),
             ids=[str(first + n) if document.id is None else document.id for n, document in enumerate(documents)],
@@ -208,14 +205,13 @@ class _Writer:
             counts=features.counts,
             tallies=features.tallies,
             vectors=features.array,
-            structure=structure,
-            vector=vector,
+            stages=self._digests,
         )
         file = write_shard(self._folder, len(self._shards), shard)
         self._shards.append((file.name, len(shard)))
         self._shape = (features.counts.shape[1], features.array.shape[1])
         self.documents += len(documents)
-        self._documents, self._halves = [], Halves([], [])
+        self._documents, self._pieces = [], {name: [] for name in self._digests}
 
 
 def _lost(document: Entry) -> Arrays:

@@ -25,11 +25,11 @@ from cohegraph.corpora.stream import Documents
 from cohegraph.corpora.tables import missing_column
 from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.features import Featurizer
-from cohegraph.scale.engine import BATCH, Halves, Request, Worker, worker_with_one_thread
-from cohegraph.scale.halves import Arrays
-from cohegraph.scale.known_halves import Known, Places, find
+from cohegraph.features.known import Known, Places, find
+from cohegraph.features.shards import key_of
+from cohegraph.features.stages import STAGES, Pieces
+from cohegraph.scale.engine import BATCH, Request, Worker, worker_with_one_thread
 from cohegraph.scale.processes import cores
-from cohegraph.scale.shards import key_of
 from cohegraph.settings import Settings
 
 _READERS = {".jsonl": "read_json", ".ndjson": "read_json", ".json": "read_json", ".csv": "read_csv"}
@@ -43,8 +43,7 @@ _COLUMNS = {
     "key": pyarrow.binary(),
     "about": pyarrow.string(),
     "problem": pyarrow.string(),
-    "structure": pyarrow.binary(),
-    "vector": pyarrow.binary(),
+    **{stage.name: pyarrow.binary() for stage in STAGES},
 }
 
 Row = dict[str, Any]
@@ -85,13 +84,13 @@ class RaySource:
     def __len__(self) -> int:
         return self._total
 
-    def computed(self, known: Known) -> Iterator[tuple[Sequence[Entry], Halves]]:
+    def computed(self, known: Known) -> Iterator[tuple[Sequence[Entry], Pieces]]:
         """See `Source`."""
         # Held here for as long as actors may have to be started again.
-        places = [self._ray.put(half[:2].copy()) for half in (known.structures, known.vectors)]
+        places = {name: self._ray.put(found[:2].copy()) for name, found in known.places.items()}
         rows = self._rows.map_batches(
             _Actor,
-            fn_constructor_args=(self._featurizer.settings, self._featurizer.device, *places),
+            fn_constructor_args=(self._featurizer.settings, self._featurizer.device, places),
             batch_size=BATCH,
             batch_format="pyarrow",
             num_cpus=1,
@@ -127,25 +126,24 @@ class RaySource:
 class _Actor:
     """A worker somewhere."""
 
-    def __init__(self, settings: Settings, device: str, structures: Any, vectors: Any) -> None:
+    def __init__(self, settings: Settings, device: str, known: dict[str, Any]) -> None:
         import ray
 
         self._worker: Worker = worker_with_one_thread(settings, device)
-        self._known: list[Places] = [ray.get(structures), ray.get(vectors)]
+        self._known: dict[str, Places] = {name: ray.get(places) for name, places in known.items()}
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
         rows = batch.to_pylist()
         texts = [(row["text"] or b"").decode("utf-8", "surrogatepass") for row in rows]
         keys = [key_of(text) for text in texts]
         bad = np.array([bool(row["problem"]) for row in rows])
-        has_structure, has_vector = ((find(places, keys) >= 0) | bad for places in self._known)
-        halves = self._worker(Request((), texts, has_structure.tolist(), has_vector.tolist()))
+        known = {name: ((find(places, keys) >= 0) | bad).tolist() for name, places in self._known.items()}
+        pieces = self._worker(Request((), texts, known))
         found = {
             "key": keys,
             "about": [row["about"] for row in rows],
             "problem": [row["problem"] for row in rows],
-            "structure": _sent(halves.structures),
-            "vector": _sent(halves.vectors),
+            **{name: [None if one is None else save_safetensors(one) for one in made] for name, made in pieces.items()},
         }
         return pyarrow.table([pyarrow.array(found[name], kind) for name, kind in _COLUMNS.items()], list(_COLUMNS))
 
@@ -166,12 +164,9 @@ def _checked_row(row: Row, columns: Columns) -> Row:
     return {"text": b"", "about": "", "problem": json.dumps(problem)}
 
 
-def _sent(halves: Sequence[Arrays | None]) -> list[bytes | None]:
-    return [None if half is None else save_safetensors(half) for half in halves]
-
-
-def _taken_apart(batch: pyarrow.Table) -> tuple[list[Entry], Halves]:
-    documents, halves = [], Halves([], [])
+def _taken_apart(batch: pyarrow.Table) -> tuple[list[Entry], Pieces]:
+    documents: list[Entry] = []
+    pieces: Pieces = {stage.name: [] for stage in STAGES}
     for row in batch.to_pylist():
         if row["problem"]:
             message, code = json.loads(row["problem"])
@@ -180,9 +175,9 @@ def _taken_apart(batch: pyarrow.Table) -> tuple[list[Entry], Halves]:
             continue
         name, label, group = json.loads(row["about"])
         documents.append(Entry("", id=name, label=label, group=group, digest=row["key"].hex()))
-        halves.structures.append(None if row["structure"] is None else load_safetensors(row["structure"]))
-        halves.vectors.append(None if row["vector"] is None else load_safetensors(row["vector"]))
-    return documents, halves
+        for name, made in pieces.items():
+            made.append(None if row[name] is None else load_safetensors(row[name]))
+    return documents, pieces
 
 
 def _started(address: str | None) -> Any:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from cohegraph.assessment import Assessment
 from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
+from cohegraph.features.stages import features_of
 from cohegraph.model.coherence_model import CoherenceModel
-from cohegraph.scale.engine import BATCH, LocalEngine, Request, batches, whole_features
+from cohegraph.scale.engine import BATCH, LocalEngine, Request, batches
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,13 @@ def score(
         )
     featurizer = model.featurizer
     featurizer.load()
-    for request, halves in LocalEngine(featurizer, workers).computed(map(_request, batches(entries, BATCH))):
-        results = model.assess(whole_features(featurizer, halves)) if request.texts else []
+    for request, pieces in LocalEngine(featurizer, workers).computed(map(_request, batches(entries, BATCH))):
+        results = model.assess(features_of(featurizer, pieces)) if request.texts else []
         yield _joined(list(request.about), results)
 
 
 def _request(some: list[Entry]) -> Request[Entry]:
-    texts = [entry.text for entry in some if not entry.problem]
-    return Request(some, texts, [False] * len(texts), [False] * len(texts))
+    return Request.of(some, [entry.text for entry in some if not entry.problem])
 
 
 def _joined(some: list[Entry], results: list[Assessment]) -> list[Scored]:

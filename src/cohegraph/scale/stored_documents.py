@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from cohegraph.corpora.columns import Entry
+from cohegraph.features.store import FeatureStore
 from cohegraph.model.coherence_model import CoherenceModel
-from cohegraph.scale.feature_store import FeatureStore
 from cohegraph.scale.scoring import Scored
 
 

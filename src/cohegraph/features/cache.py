@@ -1,9 +1,9 @@
 """Features computed once: kept on disk by what they were made from, and found again by any later run.
 
-The features of a text are kept in two halves, the one that needs parser and word vectors and the one that needs the
-encoder, so that another delta does not encode again and another encoder does not parse again. A half is found by the
-SHA-256 of the text, of the settings that shape it and of the pretrained parts' identities. All halves are in one SQLite
-file, each as safetensors with a checksum; a half or a file that is damaged is made anew.
+What each stage makes of a text is kept by itself (see `stages`): another delta does not encode again and another
+encoder does not parse again. It is found by the SHA-256 of the text, of the settings that shape it and of the
+pretrained parts' identities. All of it is in one SQLite file, each entry as safetensors with a checksum; an entry or a
+file that is damaged is computed again.
 
 What only some systems need is kept in the same way; vectors of tokens, which are many, lie in files beside, as float16,
 and are mapped into memory (`TokenFiles`).
@@ -27,22 +27,13 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
 from cohegraph.errors import CohegraphError
-from cohegraph.features import Features, Featurizer, Material
+from cohegraph.features.document_features import Features, Material
+from cohegraph.features.featurizer import Featurizer
+from cohegraph.features.stages import STAGES, Arrays, features_of, key_of, shape_of, shapes
+from cohegraph.features.token_files import TOKEN_QUERY, TOKEN_TABLE, TokenFiles
 from cohegraph.files import cache_folder
 from cohegraph.graph.entity_grid import ROLES, EntityGrid
 from cohegraph.progress import track
-from cohegraph.scale.halves import (
-    Arrays,
-    encoded_of,
-    fits_structure,
-    fits_vector,
-    shapes,
-    structure_halves,
-    structure_of,
-    vector_halves,
-)
-from cohegraph.scale.keys import key_of, shape, structure_shape, vector_shape
-from cohegraph.scale.token_files import TOKEN_QUERY, TOKEN_TABLE, TokenFiles
 from cohegraph.text.document import Document
 from cohegraph.text.token_sequence import TokenSequence
 
@@ -64,10 +55,10 @@ _ROLES = "grid of underlying roles"
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """Where a cache is, how many halves of texts and sequences of tokens it keeps, and its bytes on disk."""
+    """Where a cache is, how many entries and sequences of tokens it keeps, and its bytes on disk."""
 
     folder: Path
-    halves: int
+    entries: int
     sequences: int
     size: int
 
@@ -124,10 +115,10 @@ class FeatureCache:
 
     def _info(self) -> CacheInfo:
         with closing(self._connect()) as connection:
-            halves, sequences = (
+            entries, sequences = (
                 connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("halves", "tokens")
             )
-        return CacheInfo(self._file.parent, halves, sequences, sum(file.stat().st_size for file in self._files()))
+        return CacheInfo(self._file.parent, entries, sequences, sum(file.stat().st_size for file in self._files()))
 
     def _verify(self, show_progress: bool) -> tuple[int, int]:
         with closing(self._connect()) as connection:
@@ -152,31 +143,25 @@ class FeatureCache:
         return row is not None and _is_whole(row[0])
 
     def _chunk(self, texts: Sequence[str], featurizer: Featurizer, needs: Sequence[Material]) -> Features:
-        structures = self._halves(
-            texts,
-            structure_shape(featurizer),
-            lambda missing: structure_halves(featurizer.structure(self._parsed(missing, featurizer))),
-            fits_structure,
-        )
-        vectors = self._halves(
-            texts,
-            vector_shape(featurizer),
-            lambda missing: vector_halves(featurizer.encode(missing)),
-            fits_vector,
-        )
-        features = featurizer.joined(structure_of(structures), encoded_of(vectors))
+        parse = partial(self._parsed, featurizer=featurizer)
+        pieces: dict[str, list[Arrays]] = {
+            stage.name: self._entries(
+                texts, stage.shape(featurizer), partial(stage.made, featurizer, parse=parse), stage.fits
+            )
+            for stage in STAGES
+        }
+        features = features_of(featurizer, pieces)
         material: dict[Material, tuple[Any, ...]] = {}
         for name in needs:
             if name == "grid":
-                roles = f"{shape(featurizer, _ROLES, (), ())} {featurizer.dependency_parser.identity}"
-                cells = self._halves(
+                roles = f"{shape_of(featurizer, _ROLES, (), ())} {featurizer.dependency_parser.identity}"
+                cells = self._entries(
                     texts, roles, lambda new: list(map(_grid_arrays, featurizer.grids(new))), _fits_grid
                 )
                 material[name] = tuple(map(_grid, cells))
             else:
-                groups, part = (("encoder",), "encoder") if name == "states" else ((), "vectors")
-                shaped_by = shape(featurizer, name, groups, ("parser", part))
-                material[name] = self._sequences(texts, shaped_by, featurizer, name)
+                parts = ("parser", "encoder" if name == "states" else "vectors")
+                material[name] = self._sequences(texts, shape_of(featurizer, name, (), parts), featurizer, name)
         return replace(features, material=material)
 
     def _sequences(
@@ -189,14 +174,14 @@ class FeatureCache:
         )
         return tuple(found[text] for text in texts)
 
-    def _halves(
+    def _entries(
         self,
         texts: Sequence[str],
         shaped_by: str,
         make: Callable[[Sequence[str]], list[Arrays]],
         fits: Callable[[Arrays], bool],
     ) -> list[Arrays]:
-        """One half of every text; a stored one that does not fit is made anew."""
+        """An entry for every text; a stored one that does not fit is computed again."""
         keys = {text: key_of(shaped_by, text) for text in texts}
         with closing(self._connect()) as connection:
             found = {text: self._read(connection, key, fits) for text, key in keys.items()}
@@ -233,12 +218,12 @@ class FeatureCache:
             try:
                 return action()
             except OSError as error:
-                raise CohegraphError(self._trouble(error.strerror or str(error))) from None
+                raise CohegraphError(self._trouble(error.strerror or str(error)), code="cache-trouble") from None
             except sqlite3.Error as error:
                 # Extended codes carry the plain one in their lowest byte.
                 damaged = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _DAMAGED
                 if last or not damaged:
-                    raise CohegraphError(self._trouble(str(error))) from None
+                    raise CohegraphError(self._trouble(str(error)), code="cache-trouble") from None
                 self._file.replace(self._file.with_name(f"{FILE}.damaged"))
         raise AssertionError("the loop ends with an answer or an error")
 

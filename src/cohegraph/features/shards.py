@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,8 @@ import pyarrow
 from scipy import sparse
 
 from cohegraph.errors import DamagedFileError
-from cohegraph.features import TALLIES
+from cohegraph.features.document_features import OF_ENCODER, TALLIES
+from cohegraph.features.stages import STRUCTURE, VECTOR, Arrays
 from cohegraph.files import write_atomically
 
 KEY_BYTES = 16
@@ -37,7 +38,7 @@ class Shard:
 
     Shapes, with N documents: ``keys`` (N,), the hashes of the texts; ``ids``, ``labels`` and ``groups``, N each, of
     which the last two may be missing; ``counts`` (N, patterns), ``tallies`` (N, len(TALLIES)), ``vectors`` (N,
-    dimensions). ``structure`` and ``vector`` are the hashes of all that shaped the two halves besides the texts.
+    dimensions). ``stages`` has, for each stage by its name, the hash of all that shaped it besides the texts.
     """
 
     keys: npt.NDArray[np.void]
@@ -47,11 +48,23 @@ class Shard:
     counts: sparse.csr_array
     tallies: npt.NDArray[np.int64]
     vectors: npt.NDArray[np.float32]
-    structure: str
-    vector: str
+    stages: Mapping[str, str]
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def arrays(self, stage: str, row: int) -> Arrays:
+        """What a stage made of one of the documents."""
+        tallies = self.tallies[row]
+        if stage == VECTOR.name:
+            return {"vector": self.vectors[row], "tokens": tallies[-len(OF_ENCODER) :]}
+        low, high = self.counts.indptr[row : row + 2]
+        return {
+            "patterns": np.array([self.counts.shape[1]]),
+            "indices": self.counts.indices[low:high],
+            "data": self.counts.data[low:high],
+            "tallies": tallies[: -len(OF_ENCODER)],
+        }
 
 
 def key_of(text: str) -> bytes:
@@ -104,8 +117,7 @@ def read_shard(file: Path) -> Shard:
             counts=counts,
             tallies=_tallies(_matrix(column["tallies"]), about["tallies"]),
             vectors=_matrix(column["vector"]),
-            structure=about["structure"],
-            vector=about["vector"],
+            stages=_stages(about),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DamagedFileError(f"{file} is not a file of features as this version of cohegraph writes it.") from None
@@ -150,6 +162,12 @@ def _matrix(column: pyarrow.FixedSizeListArray) -> npt.NDArray[Any]:
     return flat[column.offset * width :][: len(column) * width].reshape(len(column), width)
 
 
+def _stages(about: dict[str, Any]) -> dict[str, str]:
+    """The hashes of the stages; the first version of shards named two."""
+    found: dict[str, str] = about.get("stages") or {STRUCTURE.name: about["structure"], VECTOR.name: about["vector"]}
+    return found
+
+
 def _tallies(stored: npt.NDArray[np.int64], names: Sequence[str]) -> npt.NDArray[np.int64]:
     """Tallies in their present order; -1 for one that was not counted when the shard was written."""
     if tuple(names) == TALLIES:
@@ -165,8 +183,7 @@ def _serialised(shard: Shard) -> bytes:
     counts = shard.counts
     starts = pyarrow.array(counts.indptr.astype(np.int32))
     about = {
-        "structure": shard.structure,
-        "vector": shard.vector,
+        "stages": dict(shard.stages),
         "patterns": counts.shape[1],
         "tallies": TALLIES,
     }

@@ -23,15 +23,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy import sparse
 
 from cohegraph.errors import CohegraphError, DamagedFileError
-from cohegraph.features import TALLIES, Features
+from cohegraph.features.document_features import TALLIES, Features
 from cohegraph.features.mapped_vectors import MappedVectors
+from cohegraph.features.shards import Shard, is_whole, mapped_vectors, read_shard, shards_in
 from cohegraph.files import lock, write_atomically
 from cohegraph.progress import track
-from cohegraph.scale.shards import Shard, is_whole, mapped_vectors, read_shard, shards_in
 from cohegraph.settings import Settings
 
 ABOUT = "store.json"
-FORMAT = 1
+FORMAT = 2
 _LOCK, _READERS = ".lock", ".readers"
 
 
@@ -213,15 +213,25 @@ def read_contents(folder: Path) -> Contents:
         contents = Contents.model_validate_json(file.read_bytes())
         if contents != contents.sealed():
             raise ValueError("it was changed")
-        return contents
     except (FileNotFoundError, NotADirectoryError):
         if is_store(folder):
-            raise CohegraphError(f"The features in {folder} are not complete: {_AGAIN}") from None
-        raise CohegraphError(f"{folder} holds no features: make them with 'cohegraph featurize'.") from None
+            raise CohegraphError(
+                f"The features in {folder} are not complete: {_AGAIN}", code="unfinished-store"
+            ) from None
+        raise CohegraphError(
+            f"{folder} holds no features: make them with 'cohegraph featurize'.", code="no-store"
+        ) from None
     except OSError as error:
         raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError, ValidationError):
         raise DamagedFileError(f"{file} is damaged: {_AGAIN}") from None
+    if contents.format > FORMAT:
+        raise CohegraphError(
+            f"The features in {folder} have format {contents.format}, and this version of cohegraph reads formats "
+            f"up to {FORMAT}: upgrade cohegraph.",
+            code="newer-format",
+        )
+    return contents
 
 
 @dataclass(frozen=True)
@@ -282,7 +292,7 @@ def remove_store(folder: Path) -> None:
 def check_target(folder: Path) -> None:
     """Raise where features would be mixed with other things."""
     if folder.is_dir() and any(folder.iterdir()) and not is_store(folder) and not (folder / _LOCK).exists():
-        raise CohegraphError(f"{folder} holds other things than features: name another folder.")
+        raise CohegraphError(f"{folder} holds other things than features: name another folder.", code="foreign-folder")
 
 
 @contextmanager
@@ -292,7 +302,9 @@ def only_writer(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / _LOCK).open("w") as stream:
             if not lock(stream):
-                raise CohegraphError(f"Another process is writing features to {folder}: wait for it, or stop it.")
+                raise CohegraphError(
+                    f"Another process is writing features to {folder}: wait for it, or stop it.", code="in-use"
+                )
             try:
                 yield
             finally:
@@ -300,9 +312,10 @@ def only_writer(folder: Path) -> Iterator[None]:
                     (folder / _LOCK).unlink()
                     folder.rmdir()
     except FileExistsError:
-        raise CohegraphError(f"{folder} is a file: name a folder for the features.") from None
+        raise CohegraphError(f"{folder} is a file: name a folder for the features.", code="foreign-folder") from None
     except OSError as error:
         raise CohegraphError(
             f"The features cannot be written to {folder} ({error.strerror or error}): make room or name another "
-            "folder; what is done is kept."
+            "folder; what is done is kept.",
+            code="cannot-write",
         ) from None
