@@ -256,7 +256,7 @@ def test_a_small_tmpfs(tmp_path, made, featurizer, given_documents):
 
 def test_the_number_of_workers_changes_no_byte_and_a_killed_one_neither(tmp_path, featurizer, starter):
     """One of two is killed as soon as the first documents are computed."""
-    documents = [Entry(one.name, one.text, one.id) for one in starter[:60]]
+    documents = [Entry(one.name, one.text, one.id) for one in starter[:28]]
     make(tmp_path / "alone", documents, featurizer)
     source = LocalSource(documents, len(documents), LocalEngine(featurizer, 2))
     victims = []
@@ -303,7 +303,7 @@ FEATURIZE = [sys.executable, "-m", "cohegraph.cli", "featurize"]
 def test_a_killed_run_goes_on(tmp_path, featurizer, starter):
     """With SIGKILL, as soon as the first file is there; its workers end too."""
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps({"text": one.text, "label": one.label}) + "\n" for one in starter[:60]))
+    corpus.write_text("".join(json.dumps({"text": one.text, "label": one.label}) + "\n" for one in starter[:28]))
     command = [*FEATURIZE, str(corpus), "--shard", "4", "--workers", "2", "--out"]
     process = subprocess.Popen([*command, str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
     while (process.poll() is None and not (tmp_path / "killed").is_dir()) or not shards_in(tmp_path / "killed"):
@@ -313,8 +313,8 @@ def test_a_killed_run_goes_on(tmp_path, featurizer, starter):
     assert not (tmp_path / "killed" / ABOUT).exists()
     done = len(shards_in(tmp_path / "killed"))
     again = subprocess.run([*command, str(tmp_path / "killed")], capture_output=True, text=True, check=True)
-    assert f"{60 - 4 * done} computed now" in " ".join(again.stdout.split())
-    documents = [Entry(one.name, one.text, None, one.label) for one in starter[:60]]
+    assert f"{28 - 4 * done} computed now" in " ".join(again.stdout.split())
+    documents = [Entry(one.name, one.text, None, one.label) for one in starter[:28]]
     make(tmp_path / "undisturbed", documents, featurizer)
     assert content(tmp_path / "killed") == content(tmp_path / "undisturbed")
 
@@ -346,9 +346,9 @@ def test_ray_gives_the_same_bytes_and_a_killed_actor_changes_nothing(tmp_path, f
     from cohegraph.scale.ray_source import RaySource
 
     corpus = tmp_path / "corpus.csv"
-    rows = [f'"{one.text.replace(chr(34), chr(34) * 2)}",{number % 3}\n' for number, one in enumerate(starter[:60])]
+    rows = [f'"{one.text.replace(chr(34), chr(34) * 2)}",{number % 3}\n' for number, one in enumerate(starter[:28])]
     corpus.write_text("text,label\n" + "".join(rows), "utf-8")
-    documents = [Entry(one.name, one.text, None, str(number % 3)) for number, one in enumerate(starter[:60])]
+    documents = [Entry(one.name, one.text, None, str(number % 3)) for number, one in enumerate(starter[:28])]
     make(tmp_path / "local", documents, featurizer)
     try:
         source = RaySource([str(corpus)], Columns(label="label"), featurizer, workers=2)
@@ -420,7 +420,7 @@ def test_a_shard_is_read_as_it_was_written(tmp_path_factory, labels, patterns):
     file = write_shard(folder, 3, shard)
     found = read_shard(file)
     assert is_whole(file)
-    for name in ("ids", "labels", "groups", "structure", "vector"):
+    for name in ("ids", "labels", "groups", "stages"):
         assert getattr(found, name) == getattr(shard, name)
     for name in ("keys", "tallies", "vectors"):
         assert getattr(found, name).tobytes() == getattr(shard, name).tobytes()
