@@ -10,6 +10,7 @@ import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 
 from cohegraph.corpora.tables import Row, check_table, decoded, is_missing, is_table, read_plain_text, read_rows, refuse
@@ -100,8 +101,7 @@ class Documents:
         return file.exists() and any(place.exists() and place.samefile(file) for place in places)
 
     def __iter__(self) -> Iterator[Entry]:
-        for part in self._parts:
-            shown = printable(part.name)
+        for part, shown in zip(self._parts, _unique(map(_shown, self._parts)), strict=True):
             if part.problem:
                 yield Entry(shown, problem=part.problem)
                 continue
@@ -114,7 +114,7 @@ class Documents:
         if part.name == STANDARD_INPUT:
             if self._standard_input is None:
                 self._standard_input = sys.stdin.buffer.read()
-            yield checked(Entry("standard input", decoded(self._standard_input, "Standard input")))
+            yield checked(Entry(shown, decoded(self._standard_input, "Standard input")))
         elif not is_table(Path(part.name)):
             yield checked(Entry(shown, read_plain_text(Path(part.name))))
         else:
@@ -165,6 +165,20 @@ class _UnreadableRow(Row):
     def __init__(self, error: CohegraphError) -> None:
         super().__init__()
         self.problem = printable(str(error))
+
+
+def _shown(part: _Part) -> str:
+    return "standard input" if part.name == STANDARD_INPUT else printable(part.name)
+
+
+def _unique(names: Iterable[str]) -> Iterator[str]:
+    """The names; one that was there before has a number."""
+    taken = set[str]()
+    for name in names:
+        numbered = chain([name], (f"{name} ({number})" for number in count(2)))
+        found = next(one for one in numbered if one not in taken)
+        taken.add(found)
+        yield found
 
 
 def printable(name: str) -> str:

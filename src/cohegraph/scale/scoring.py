@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from cohegraph.corpora.stream import Entry
 from cohegraph.errors import CohegraphError
-from cohegraph.features import Featurizer
-from cohegraph.model.assessment import Assessment
-from cohegraph.model.coherence_model import CoherenceModel
-from cohegraph.scale.engine import BATCH, LocalEngine, Request, batches, whole_features
-from cohegraph.systems.system_model import SystemModel
+from cohegraph.scale.engine import LocalEngine, Request, batches, whole_features
+
+if TYPE_CHECKING:  # importing a model imports torch, which takes seconds
+    from cohegraph.model.assessment import Assessment
+    from cohegraph.model.coherence_model import CoherenceModel
+    from cohegraph.systems.system_model import SystemModel
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,24 @@ def score(
     With several ``workers`` as many processes parse and encode; each computes with one thread, so that the last digits
     of a probability may differ from those of a single process with several.
     """
+    waiting = batches(entries)
+    for some in waiting:
+        if any(not entry.problem for entry in some):
+            yield from _assessed(chain([some], waiting), loaded(), workers)
+        else:
+            yield _joined(some, [])
+
+
+def _assessed(
+    waiting: Iterable[list[Entry]], model: CoherenceModel | SystemModel, workers: int
+) -> Iterator[list[Scored]]:
+    from cohegraph.features import Featurizer
+
     if workers == 1:
-        for some in batches(entries):
+        for some in waiting:
             readable = [entry.text for entry in some if not entry.problem]
-            yield _joined(some, loaded().assess(readable) if readable else [])
+            yield _joined(some, model.assess(readable) if readable else [])
         return
-    model = loaded()
     if model.needs:
         raise CohegraphError(
             f"A model of the system '{model.system_name}' reads token by token, which several --workers do not share: "
@@ -43,7 +58,7 @@ def score(
         )
     featurizer = Featurizer(model.settings_, device=model.device)
     featurizer.load()
-    for request, halves in LocalEngine(featurizer, workers).computed(map(_request, batches(entries, BATCH))):
+    for request, halves in LocalEngine(featurizer, workers).computed(map(_request, waiting)):
         results = model.assess(whole_features(featurizer, halves), spoken=request.texts) if request.texts else []
         yield _joined(list(request.about), results)
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cohegraph.corpora.stream import Entry
-from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.scale.feature_store import FeatureStore
 from cohegraph.scale.scoring import Scored
-from cohegraph.systems.system_model import SystemModel
+
+if TYPE_CHECKING:  # importing a model imports torch, which takes seconds
+    from cohegraph.model.coherence_model import CoherenceModel
+    from cohegraph.systems.system_model import SystemModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,9 @@ class StoredDocuments:
         return file.resolve().parent == self._store.folder.resolve()
 
     def score(self, entries: Iterable[Entry], model: CoherenceModel | SystemModel) -> Iterator[list[Scored]]:
-        """These documents, from any one to the last, with their assessments, a file at a time."""
-        some: list[StoredEntry] = []
-        for entry in entries:
-            if isinstance(entry, StoredEntry):
-                some.append(entry)
-                _, rows = self._store.contents.shards[entry.shard]
-                if entry.row == rows - 1:
-                    features = self._store.part(entry.shard).features[[one.row for one in some]].in_memory()
-                    yield [Scored(*pair) for pair in zip(some, model.assess(features), strict=True)]
-                    some = []
+        """These documents, any of them in their order, with their assessments, a file at a time."""
+        stored = (entry for entry in entries if isinstance(entry, StoredEntry))
+        for shard, group in groupby(stored, lambda entry: entry.shard):
+            some = list(group)
+            features = self._store.part(shard).features[[one.row for one in some]].in_memory()
+            yield [Scored(*pair) for pair in zip(some, model.assess(features), strict=True)]
