@@ -70,7 +70,9 @@ def test_results_of_others_are_not_touched(one_sentence, results, graded_file, t
         one_sentence("assess", text_file, "--out", place)
     assert text_file.read_bytes() == text
     assert sorted(path.name for path in tmp_path.iterdir()) == [file.name, text_file.name]
-    one_sentence("assess", text_file, "--retry-errors")
+    text_file.write_bytes(b"")
+    one_sentence("assess", text_file, "--out", text_file)
+    assert not text_file.read_bytes()
 
 
 def test_one_process_writes_results(one_sentence, graded_file, tmp_path):
@@ -269,7 +271,9 @@ def test_results_name_ids(run, one_sentence, graded_file, starter, tmp_path):
     one_sentence("assess", graded_file, "--id-column", "name")
 
 
-def test_features_are_assessed_as_their_texts_are(run, one_sentence, made_store, store, graded_file, tmp_path):
+def test_features_are_assessed_as_their_texts_are(
+    run, one_sentence, made_store, store, graded_file, tmp_path, monkeypatch
+):
     """With a model of the same settings; resumed in the middle of a file of features, too."""
     model, out, again = tmp_path / "model", tmp_path / "stored.jsonl", tmp_path / "again.jsonl"
     assert run("train", made_store, "--out", model, "--folds", 0, "--set", "training.epochs=5")[0] == 0
@@ -287,6 +291,9 @@ def test_features_are_assessed_as_their_texts_are(run, one_sentence, made_store,
     out.write_bytes(b"".join(whole.splitlines(keepends=True)[:14]))
     assert run("assess", made_store, "--model", model, "--out", out)[0] == 0
     assert out.read_bytes() == whole
+    with monkeypatch.context() as patched:
+        patched.setattr("cohegraph.systems.system_model.load_model", None)  # nothing is left to do
+        assert run("assess", made_store, "--model", model, "--out", out)[0] == 0
     # Where results are missing here and there, too.
     lines = whole.splitlines(keepends=True)
     out.write_bytes(b"".join(lines[:5] + lines[9:14] + lines[20:35]))

@@ -137,7 +137,7 @@ def _scores(
 
     if isinstance(documents, Documents):
         return score(entries, loaded, workers=workers)
-    return documents.score(entries, loaded())
+    return documents.score(entries, loaded)
 
 
 Scores = Callable[..., Iterator[list[Any]]]
@@ -227,7 +227,7 @@ def _to_file(
             first = list(islice(missing, 1))
             if file.skipped:
                 say(f"{file.skipped} of {counted(len(documents), 'document')} done already, in {out}.")
-            for some in scored(chain(first, missing), file.skipped) if first else ():
+            for some in scored(chain(first, missing), file.skipped):
                 file.append(some)
     except KeyboardInterrupt:
         complain(f"Interrupted: run the same command again to resume; finished results are in {out}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -54,10 +54,12 @@ class StoredDocuments:
         """Whether a file is one of those that are read."""
         return file.resolve().parent == self._store.folder.resolve()
 
-    def score(self, entries: Iterable[Entry], model: CoherenceModel | SystemModel) -> Iterator[list[Scored]]:
+    def score(
+        self, entries: Iterable[Entry], loaded: Callable[[], CoherenceModel | SystemModel]
+    ) -> Iterator[list[Scored]]:
         """These documents, any of them in their order, with their assessments, a file at a time."""
         stored = (entry for entry in entries if isinstance(entry, StoredEntry))
         for shard, group in groupby(stored, lambda entry: entry.shard):
             some = list(group)
             features = self._store.part(shard).features[[one.row for one in some]].in_memory()
-            yield [Scored(*pair) for pair in zip(some, model.assess(features), strict=True)]
+            yield [Scored(*pair) for pair in zip(some, loaded().assess(features), strict=True)]
