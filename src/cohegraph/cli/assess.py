@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +31,6 @@ from cohegraph.models import folder_of, load
 from cohegraph.progress import track
 
 if TYPE_CHECKING:
-    from cohegraph.scale.results_file import ResultsFile
     from cohegraph.scale.scoring import Scored
     from cohegraph.scale.stored_documents import StoredDocuments
 
@@ -50,11 +50,16 @@ def assess(
         ),
     ] = None,
     model: ModelName = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a document, one a line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line, one for each document.")
+    ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="A file for the results, one JSON object a line; a run that was stopped goes on from it."),
+        typer.Option(help="A JSON Lines file to append results to; documents that it has are skipped."),
     ] = None,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Try documents again that are errors in the file of --out.")
+    ] = False,
     text_column: TextColumn = "text",
     id_column: Annotated[
         str | None, typer.Option(help="The column with the documents' ids, to be named in the results.")
@@ -68,15 +73,18 @@ def assess(
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
-    """Tell how coherent documents are.
+    """Measure how coherent documents are.
 
     Every text file is one document, and so is every row of a table; there may be any number of them. What cannot be
     read is reported at the end, with exit code 2, and does not keep the others from being assessed.
     """
+    if retry_errors and out is None:
+        raise CohegraphError("--retry-errors needs --out, the file with the errors.")
+    folder = folder_of(model)
+    about = _model(folder)
     documents = _documents(files or _default_input(), text_column, id_column, workers)
     for remark in documents.remarks:
         say(remark)
-    folder = folder_of(model)
     problems = _Problems()
 
     @cache
@@ -87,22 +95,15 @@ def assess(
     def scored(entries: Iterable[Entry], done: int = 0, shown: bool = True) -> Iterator[list[Scored]]:
         found = _scores(documents, entries, loaded, workers)
         for some in track(found, "assessing", len(documents), done=done, size=len, show=shown and len(documents) > 1):
-            for one in some:
-                problems.note(one.entry)
+            problems.note(*(one.entry.problem for one in some if one.entry.problem))
             yield some
 
-    try:
-        if out is not None:
-            _to_file(out, documents, folder, loaded, scored, problems)
-        elif as_json:
-            _as_json(documents, loaded, scored)
-        else:
-            _as_tables(documents, loaded, scored)
-    except KeyboardInterrupt:
-        if out is None:
-            raise
-        complain(f"Interrupted: what is done is kept in {out}; the same command goes on with the rest.")
-        raise typer.Exit(INTERRUPTED) from None
+    if out is not None:
+        _to_file(out, documents, about, scored, problems, retry_errors)
+    elif as_json:
+        _as_json(documents, loaded, scored)
+    else:
+        _as_tables(documents, loaded, scored)
     sys.stdout.flush()
     problems.tell()
 
@@ -114,13 +115,12 @@ class _Problems:
         self._first: list[str] = []
         self._number = 0
 
-    def note(self, entry: Entry) -> None:
-        if entry.problem:
-            self._number += 1
-            self._first += [entry.problem] if self._number <= _PROBLEMS_NAMED else []
+    def note(self, *problems: str) -> None:
+        self._number += len(problems)
+        self._first += problems[: _PROBLEMS_NAMED - len(self._first)]
 
     def tell(self) -> None:
-        """Say it, and end with the exit code for it, if there is anything."""
+        """Report it, and exit with the code for it, if there is anything."""
         for problem in self._first:
             complain(problem)
         if self._number > len(self._first):
@@ -136,17 +136,22 @@ def _scores(
 
     if isinstance(documents, Documents):
         return score(entries, loaded, workers=workers)
-    return documents.score(entries, loaded())
+    return documents.score(entries, loaded)
 
 
 Scores = Callable[..., Iterator[list[Any]]]
 
 
-def _documents(files: list[str], text_column: str, id_column: str | None, workers: int) -> AnyDocuments:
-    from cohegraph.features.store import is_store
-    from cohegraph.scale.stored_documents import StoredDocuments
+def _model(folder: Path) -> dict[str, str]:
+    """What a line of results says of the model, before it is loaded."""
+    from cohegraph.model.persistence import read_about
 
-    stores = [name for name in files if name != STANDARD_INPUT and is_store(Path(name))]
+    about, sha256 = read_about(folder)  # which holds the SHA-256 of the weights
+    return {"model": str(about.get("name")), "model_sha256": sha256}
+
+
+def _documents(files: list[str], text_column: str, id_column: str | None, workers: int) -> AnyDocuments:
+    stores = _stores(files)
     if not stores:
         return Documents(files, Columns(text_column, id=id_column), spare_others=True)
     if len(files) > 1:
@@ -157,7 +162,18 @@ def _documents(files: list[str], text_column: str, id_column: str | None, worker
         )
     if workers > 1:
         raise CohegraphError(f"{stores[0]} holds features, which one process assesses: leave out --workers.")
+    from cohegraph.scale.stored_documents import StoredDocuments
+
     return StoredDocuments(Path(stores[0]))
+
+
+def _stores(files: list[str]) -> list[str]:
+    folders = [name for name in files if os.path.isdir(name)]  # noqa: PTH112 (a name too long for a file is no error here)
+    if not folders:
+        return []
+    from cohegraph.features.store import is_store
+
+    return [name for name in folders if is_store(Path(name))]
 
 
 def _as_json(documents: AnyDocuments, loaded: Callable[[], Any], scored: Scores) -> None:
@@ -192,48 +208,29 @@ def _as_tables(documents: AnyDocuments, loaded: Callable[[], Any], scored: Score
 
 
 def _to_file(
-    out: Path, documents: AnyDocuments, folder: Path, loaded: Callable[[], Any], scored: Scores, problems: _Problems
+    out: Path,
+    documents: AnyDocuments,
+    about: dict[str, str],
+    scored: Scores,
+    problems: _Problems,
+    retry_errors: bool,
 ) -> None:
-    from cohegraph.model.persistence import ABOUT
     from cohegraph.scale.results_file import results_file
-    from cohegraph.text.packaged import sha256_of
 
     if documents.are_read_from(out):
         raise CohegraphError(f"{out} is one of the files to assess: name another one for the results.")
-    loaded()
-    sha256 = sha256_of(folder / ABOUT)  # which holds that of the weights
-    about = {"model": loaded().name_, "model_sha256": sha256}
-    with results_file(out, about) as file:
-        remaining = file.skip_done(documents, problems.note)
-        done = file.found - len(file.mended)
-        if done:
-            say(f"{done} of {counted(len(documents), 'document')} done already, in {out}.")
-        for some in scored(remaining, file.found):
-            file.write(some)
-        if file.mended:
-            say(f"{counted(len(file.mended), 'document')} of those in {out} can be assessed now, or are new.")
-        if file.is_out_of_order:
-            beside = out.with_name(f"{out.name}.mended")
-            with results_file(beside, about) as mended:
-                for some in scored(_not_in(mended, documents, file.mended), len(documents) - len(file.mended)):
-                    mended.write(some)
-                file.put_in_order(mended)
-            beside.unlink(missing_ok=True)
+    try:
+        with results_file(out, about) as file:
+            missing = file.missing(documents, problems.note, retry_errors=retry_errors)
+            first = list(islice(missing, 1))
+            if file.skipped:
+                say(f"{file.skipped} of {counted(len(documents), 'document')} done already, in {out}.")
+            for some in scored(chain(first, missing), file.skipped):
+                file.append(some)
+    except KeyboardInterrupt:
+        complain(f"Interrupted: run the same command again to resume; finished results are in {out}.")
+        raise typer.Exit(INTERRUPTED) from None
     console().print(*plain(f"The results of {counted(len(documents), 'document')} are in {out}."))
-
-
-def _not_in(mended: ResultsFile, documents: AnyDocuments, numbers: set[int]) -> Iterator[Entry]:
-    """Those of these documents whose results are not there yet: an earlier run may have been stopped at them."""
-
-    def chosen() -> Iterator[Entry]:
-        return (entry for number, entry in enumerate(documents) if number in numbers)
-
-    with suppress(CohegraphError):
-        waiting = mended.skip_done(chosen(), lambda _: None)
-        if not mended.is_out_of_order:
-            return waiting
-    mended.clear()  # results of others, that were mended at another time
-    return chosen()
 
 
 def _default_input() -> list[str]:

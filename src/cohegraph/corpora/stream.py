@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 
 from cohegraph.corpora.columns import ROLES, Columns, Entry, printable, with_text
@@ -98,8 +99,7 @@ class Documents:
                 raise self.columns.lacking(role, f"{some} (the first: {entry.name}) have")
 
     def __iter__(self) -> Iterator[Entry]:
-        for part in self._parts:
-            shown = printable(part.name)
+        for part, shown in zip(self._parts, _unique(map(_shown, self._parts)), strict=True):
             try:
                 if part.error is not None:
                     raise part.error
@@ -111,7 +111,7 @@ class Documents:
         if part.name == STANDARD_INPUT:
             if self._standard_input is None:
                 self._standard_input = sys.stdin.buffer.read()
-            yield with_text(Entry("standard input", decoded(self._standard_input, "Standard input")))
+            yield with_text(Entry(shown, decoded(self._standard_input, "Standard input")))
         elif not is_table(Path(part.name)):
             yield with_text(Entry(shown, read_plain_text(Path(part.name))))
         else:
@@ -162,6 +162,20 @@ class _UnreadableRow(Row):
     def __init__(self, error: CohegraphError) -> None:
         super().__init__()
         self.error = error
+
+
+def _shown(part: _Part) -> str:
+    return "standard input" if part.name == STANDARD_INPUT else printable(part.name)
+
+
+def _unique(names: Iterable[str]) -> Iterator[str]:
+    """The names; one that was there before has a number."""
+    taken = set[str]()
+    for name in names:
+        numbered = chain([name], (f"{name} ({number})" for number in count(2)))
+        found = next(one for one in numbered if one not in taken)
+        taken.add(found)
+        yield found
 
 
 def _is_folder(file: Path) -> bool:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import tempfile
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def _seal(file: Path) -> dict[str, Any]:
 
 def read_model(folder: Path) -> StoredModel:
     """Read and check a model folder of any format; which arrays a model has is for the model to check."""
-    about, sha256 = _read_about(folder)
+    about, sha256 = read_about(folder)
     file, kept = folder / WEIGHTS, about.get("kept_documents") is not None
     try:
         shapes = dict(about["weights"]["shapes"])
@@ -158,7 +159,7 @@ def _check_seal(file: Path, size: int, sha256: str) -> None:
         )
 
 
-def _read_about(folder: Path) -> tuple[dict[str, Any], str]:
+def read_about(folder: Path) -> tuple[dict[str, Any], str]:
     """The values of a model's JSON file, of which only the format is checked, and the file's hash."""
     if not folder.is_dir():
         raise CohegraphError(
@@ -170,7 +171,8 @@ def _read_about(folder: Path) -> tuple[dict[str, Any], str]:
         raise DamagedFileError(f"{folder} is not a model: it has no file {ABOUT}.")
     if file.stat().st_size > _MOST_JSON_BYTES:
         raise DamagedFileError(f"{file} is larger than any model description: the model is damaged.")
-    content = file.read_bytes()
+    state = file.stat()
+    content = _content(file, (state.st_ino, state.st_mtime_ns, state.st_size))
     try:
         about = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -185,3 +187,9 @@ def _read_about(folder: Path) -> tuple[dict[str, Any], str]:
             code="newer-format",
         )
     return dict(about), hashlib.sha256(content).hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _content(file: Path, version: tuple[int, int, int]) -> bytes:
+    """A file as it is in some version: who names a model in results and then loads it reads it once."""
+    return file.read_bytes()

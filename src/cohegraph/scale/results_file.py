@@ -1,219 +1,159 @@
-"""Assessments as JSON Lines in a file that grows, and from which a run that was stopped goes on.
+"""Assessments as JSON Lines, in a file to which lines are only ever appended.
 
-Every line names the document, the hash of its text and the model: a file that holds results of other documents or of
-another model is never mixed with new ones. A line that was cut in the middle is written again, and one that says why a
-document could not be assessed gives way to its result once there is one.
+Every line names the document, the hash of its text and the model, and holds the result, or an error where the document
+could not be read. The last line for a document is the one that counts. A run that was stopped resumes from its file.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
 from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.files import lock
-from cohegraph.scale.scoring import Scored
 
-# No line is longer.
-_LONGEST = 1 << 20
-_HASH, _ERROR = "text_sha256", "error"
+if TYPE_CHECKING:
+    from cohegraph.scale.scoring import Scored
+
+# No line is longer: a file without line ends is not read into memory.
+_LONGEST = 1 << 24
+_BEFORE_NAME, _BEFORE_MODEL = b'{"document": "', b'"model_sha256": "'
 
 
 class ResultsFile:
-    """A file of results that is open for writing; see `results_file`."""
+    """A file of results that this process alone appends to; see `results_file`.
 
-    def __init__(self, stream: IO[bytes], name: Path, model: dict[str, str]) -> None:
+    Of each document in the file, two digests of 15 bytes are held, which Python stores in 48 bytes each: that of its
+    name, and that of what its last line says of it.
+    """
+
+    def __init__(self, stream: io.FileIO, name: Path, model: dict[str, str]) -> None:
         self._stream, self._name, self._model = stream, name, model
-        self._dropped: set[int] = set()
-        self.mended: set[int] = set()
-        self.found = 0
+        self._last: dict[bytes, bytes] = {}
+        self._failed: set[bytes] = set()
+        self.skipped = 0
+        self._read()
 
-    @property
-    def is_out_of_order(self) -> bool:
-        """Whether results must still be put in, or errors taken out; see `put_in_order`."""
-        return bool(self.mended or self._dropped)
+    def missing(
+        self, entries: Iterable[Entry], report: Callable[[str], None], *, retry_errors: bool = False
+    ) -> Iterator[Entry]:
+        """The entries that need a line, in order; ``skipped`` counts the others.
 
-    def skip_done(self, entries: Iterable[Entry], note: Callable[[Entry], None]) -> Iterator[Entry]:
-        """The entries whose results are not in the file yet; those that are must be the first, in the same order.
-
-        Of every entry whose result is there, ``note`` is told. Those that could not be assessed then, or were not
-        there, are the exception: ``mended`` are their numbers; see `put_in_order`.
+        An entry whose last line is an error is skipped and reported. With ``retry_errors`` it is skipped only if the
+        same error would be written again. Nothing but the name of such a document is known, so that any text found
+        under this name takes its place.
         """
-        waiting, number = _Numbered(entries), -1
-        while (line := self._stream.readline(_LONGEST)) and (known := _known(line)) is not None:
-            number += 1
-            entry = waiting.seen
-            if entry is not None and self._is_of(known, entry):
-                waiting.take()
-                if _ERROR in known and not entry.problem:
-                    self.mended.add(waiting.taken - 1)
-                    self._dropped.add(number)
-                else:
-                    note(entry)
-            elif _ERROR in known and self._model.items() <= known.items():
-                self._dropped.add(number)
-            else:
-                self._skip_to(known, waiting, number + 1)
-                note(waiting.take())
-            self.found = waiting.taken
-        end = self._stream.tell() - len(line)
-        self._check_rest(end, waiting.seen, number + 2)
-        self._stream.seek(end)
-        self._stream.truncate()
-        return waiting
+        for entry in entries:
+            key = _digest(entry.name)
+            failed = key in self._failed
+            if self._last.get(key) != _digest(*_contents(entry)) and (retry_errors or not failed):
+                yield entry
+                continue
+            self.skipped += 1
+            if failed:
+                report(entry.problem or f"{entry.name} could not be read before: add --retry-errors to try again.")
 
-    def _skip_to(self, known: dict[str, Any], waiting: _Numbered, number: int) -> None:
-        """Documents that were not there then, or in a table that could not be read, come before the result met next."""
-        while (entry := waiting.seen) is not None and not self._is_of(known, entry):
-            self.mended.add(waiting.taken)
-            waiting.take()
-        if waiting.seen is None:
-            raise CohegraphError(
-                f"{self._name} holds results of other documents or of another model (line {number}): name another "
-                "file, or remove it."
-            )
-
-    def _check_rest(self, end: int, entry: Entry | None, number: int) -> None:
-        """What follows the last whole line must be the beginning of the next."""
-        self._stream.seek(end)
-        rest = self._stream.read(_LONGEST)
-        expected = b"" if entry is None else _line(self._identity(entry))[:-2]
-        if rest and (b"\n" in rest or not (rest.startswith(expected) or expected.startswith(rest)) or not expected):
-            raise CohegraphError(
-                f"{self._name} holds other things than results (line {number}): name another file, or remove it."
-            )
-
-    def write(self, some: Iterable[Scored]) -> None:
-        """Add results, safely on disk."""
-        with self._told():
-            self._stream.writelines(map(self._result, some))
-            self._stream.flush()
+    def append(self, some: Iterable[Scored]) -> None:
+        """Append results, and wait until they are on disk."""
+        content = memoryview(b"".join(map(self._line, some)))
+        try:
+            while content:
+                content = content[self._stream.write(content) or 0 :]
             os.fsync(self._stream.fileno())
-
-    def clear(self) -> None:
-        """Remove all that is there."""
-        self._stream.seek(0)
-        self._stream.truncate()
-        self.mended, self._dropped, self.found = set(), set(), 0
-
-    def put_in_order(self, mended: ResultsFile) -> None:
-        """Put the results of those that are mended into their places, and leave out the errors of then.
-
-        The file changes as a whole.
-        """
-        place = self._name.resolve()
-        beside = place.with_name(f".{place.name}.new")
-        self._stream.seek(0)
-        mended._stream.seek(0)
-        kept = (line for number, line in enumerate(self._stream) if number not in self._dropped)
-        try:
-            with self._told(), beside.open("wb") as stream:
-                for number in count():
-                    line = next(mended._stream) if number in self.mended else next(kept, b"")
-                    if not line:
-                        break
-                    stream.write(line)
-                stream.flush()
-                os.fsync(stream.fileno())
-                shutil.copymode(place, beside)
-                beside.replace(place)
-        finally:
-            beside.unlink(missing_ok=True)
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
         except OSError as error:
             raise CohegraphError(
                 f"The results cannot be written to {self._name} ({error.strerror}): make room and run the same command "
-                "again; what is done is kept."
+                "again to resume."
             ) from None
 
-    def _result(self, scored: Scored) -> bytes:
-        about = {_ERROR: scored.entry.problem} if scored.result is None else scored.result.to_dict()
-        return _line({**self._identity(scored.entry), **about})
+    def _line(self, scored: Scored) -> bytes:
+        entry, (_, text_sha256, error) = scored.entry, _contents(scored.entry)
+        result = {"error": error} if scored.result is None else scored.result.to_dict()
+        return _encoded({**entry.names, "text_sha256": text_sha256, **self._model, **result}) + b"\n"
 
-    def _identity(self, entry: Entry) -> dict[str, Any]:
-        return {**entry.names, _HASH: entry.text_sha256, **self._model}
+    def _read(self) -> None:
+        """Remember what is done; a last line that was cut is removed once all others are known to be results."""
+        end = 0
+        with os.fdopen(self._stream.fileno(), "rb", closefd=False) as stream:
+            stream.seek(0)
+            for number, line in enumerate(iter(lambda: stream.readline(_LONGEST), b""), start=1):
+                found, is_whole = _parsed(line), line.endswith(b"\n")
+                if _is_result(found):
+                    if found["model_sha256"] != self._model["model_sha256"]:
+                        raise CohegraphError(
+                            f"{self._name} holds results of another model (line {number}): name another file."
+                        )
+                    if is_whole:
+                        self._remember(found)
+                elif is_whole or found is not None or not self._is_cut(line):
+                    raise CohegraphError(f"{self._name} is not a file of results (line {number}): name another file.")
+                end += len(line) if is_whole else 0
+        if end < os.fstat(self._stream.fileno()).st_size:
+            self._stream.truncate(end)
 
-    def _is_of(self, known: dict[str, Any], entry: Entry) -> bool:
-        """Whether a line is that of an entry; of one that could not be read, neither text nor id are known."""
-        expected = self._identity(entry)
-        if _ERROR in known:
-            expected = {name: value for name, value in expected.items() if name not in (_HASH, "id")}
-        elif known.get("id") != entry.id:
-            return False
-        return {name: known.get(name) for name in expected} == expected
+    def _remember(self, line: dict[str, Any]) -> None:
+        name, error = _digest(line["document"]), line.get("error")
+        self._last[name] = _digest(line.get("id"), line["text_sha256"], error)
+        if error is None:
+            self._failed.discard(name)
+        else:
+            self._failed.add(name)
 
-
-class _Numbered:
-    """Entries one after the other, the next of which can be seen before it is taken."""
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self._waiting = iter(entries)
-        self._seen: Entry | None = None
-        self.taken = 0
-
-    @property
-    def seen(self) -> Entry | None:
-        """The next one, which stays the next."""
-        if self._seen is None:
-            self._seen = next(self._waiting, None)
-        return self._seen
-
-    def take(self) -> Entry:
-        """The next one."""
-        entry = self.seen
-        if entry is None:
-            raise StopIteration
-        self._seen = None
-        self.taken += 1
-        return entry
-
-    def __iter__(self) -> Iterator[Entry]:
-        return self
-
-    def __next__(self) -> Entry:
-        return self.take()
+    def _is_cut(self, line: bytes) -> bool:
+        """Whether this can be the beginning of a result of this model."""
+        model, sha256 = line.partition(_BEFORE_MODEL)[2], self._model["model_sha256"].encode()
+        pairs = ((line, _BEFORE_NAME), (model, sha256))
+        return len(line) < _LONGEST and all(one.startswith(other) or other.startswith(one) for one, other in pairs)
 
 
 @contextmanager
 def results_file(name: Path, model: dict[str, str]) -> Iterator[ResultsFile]:
-    """Open a file of results, new or begun, for one process alone; ``model`` tells the model from others."""
+    """Open a file of results, new or begun, for this process alone; ``model`` is the model's name and SHA-256."""
     if name.exists() and not name.is_file():
-        raise CohegraphError(f"The results cannot be written to {name}: name a file of your own for them.")
+        raise CohegraphError(f"The results cannot be written to {name}: name a regular file.")
+    is_new = not name.exists()
     try:
-        stream = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        stream = name.open("ab+", buffering=0)
     except OSError as error:
         raise CohegraphError(f"The results cannot be written to {name}: {error.strerror}.") from None
     with stream:
-        if not lock(stream):
+        # A file that was there a moment ago may have been removed by the process that made it.
+        if not lock(stream) or not (name.exists() and os.path.samestat(name.stat(), os.fstat(stream.fileno()))):
             raise CohegraphError(f"Another process is writing results to {name}: wait for it, or stop it.")
         try:
             yield ResultsFile(stream, name, model)
         finally:
-            if not os.fstat(stream.fileno()).st_size:
+            if is_new and not os.fstat(stream.fileno()).st_size:
                 name.unlink(missing_ok=True)
 
 
-def _line(result: dict[str, Any]) -> bytes:
-    return json.dumps(result, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+def _contents(entry: Entry) -> tuple[str | None, str | None, str | None]:
+    """What a line says of a document besides its name: id, SHA-256 of the text, error; an error has no text."""
+    return (entry.id, None, entry.problem) if entry.problem else (entry.id, entry.text_sha256, None)
 
 
-def _known(line: bytes) -> dict[str, Any] | None:
-    """What a line says; nothing where it is no whole line of results."""
-    if not line.endswith(b"\n"):
-        return None
+def _digest(*parts: Any) -> bytes:
+    return hashlib.blake2b(_encoded(parts), digest_size=15).digest()
+
+
+def _encoded(values: Any) -> bytes:
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _parsed(line: bytes) -> Any:
+    """The value of a line of JSON; nothing where it is something else."""
     try:
-        found = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and {"document", _HASH} <= found.keys() else None
+
+
+def _is_result(value: Any) -> bool:
+    return isinstance(value, dict) and {"document", "text_sha256", "model_sha256"} <= value.keys()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cohegraph.corpora.columns import Entry
 from cohegraph.features.store import FeatureStore
-from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.scale.scoring import Scored
+
+if TYPE_CHECKING:  # importing a model imports torch, which takes seconds
+    from cohegraph.model.coherence_model import CoherenceModel
 
 
 class StoredDocuments:
@@ -36,24 +40,12 @@ class StoredDocuments:
         """Whether a file is one of those that are read."""
         return file.resolve().parent == self._store.folder.resolve()
 
-    def score(self, entries: Iterable[Entry], model: CoherenceModel) -> Iterator[list[Scored]]:
+    def score(self, entries: Iterable[Entry], loaded: Callable[[], CoherenceModel]) -> Iterator[list[Scored]]:
         """Some of these documents, in order, with their assessments, a file at a time."""
-        some: list[Entry] = []
-        for entry in entries:
-            if some and self._shard_of(some[0]) != self._shard_of(entry):
-                yield self._scored(some, model)
-                some = []
-            some.append(entry)
-            if entry.row in self._before:  # the last of its file: what is wrong with the next is said after it
-                yield self._scored(some, model)
-                some = []
-        if some:
-            yield self._scored(some, model)
-
-    def _scored(self, some: list[Entry], model: CoherenceModel) -> list[Scored]:
-        shard = self._shard_of(some[0])
-        features = self._store.part(shard).features[[entry.row - 1 - self._before[shard] for entry in some]]
-        return [Scored(*pair) for pair in zip(some, model.assess(features.in_memory()), strict=True)]
+        for shard, group in groupby(entries, self._shard_of):
+            some = list(group)
+            features = self._store.part(shard).features[[entry.row - 1 - self._before[shard] for entry in some]]
+            yield [Scored(*pair) for pair in zip(some, loaded().assess(features.in_memory()), strict=True)]
 
     def _shard_of(self, entry: Entry) -> int:
         return int(np.searchsorted(self._before, entry.row)) - 1
