@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from cohegraph.cli import INTERRUPTED
@@ -31,17 +31,28 @@ from cohegraph.corpora.corpus import Corpus
 from cohegraph.corpora.own import collected
 from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
+from cohegraph.labels import as_labels
 from cohegraph.presets import PRESETS, preset
 from cohegraph.settings import parse_change
 
 if TYPE_CHECKING:
     from cohegraph.features import Features
     from cohegraph.features.store import StoredCorpus
-    from cohegraph.labels import EncodedLabels
+    from cohegraph.model.coherence_model import CoherenceModel
     from cohegraph.model.validation import Validation
     from cohegraph.settings import Settings
 
 _METHOD, _STACK = "gcn", "compact"
+_OF_RATINGS = ("rating", "ranking")
+
+
+class Objective(StrEnum):
+    """What can be learnt."""
+
+    LEVELS = "levels"
+    ORDINAL = "ordinal"
+    RATING = "rating"
+    RANKING = "ranking"
 
 
 def train(
@@ -54,7 +65,14 @@ def train(
     out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
     system: Annotated[str, typer.Option(help="What to train; 'cohegraph systems' lists all systems.")] = _METHOD,
     text_column: TextColumn = TEXT,
-    label_column: Annotated[str, typer.Option(help="The column with the level.")] = LABEL,
+    label_column: Annotated[str, typer.Option(help="The column with the level or rating.")] = LABEL,
+    objective: Annotated[
+        Objective | None,
+        typer.Option(
+            help="What to learn: levels (the default), levels in an order, ratings, or a ranking within the groups of "
+            "--group-column. Ratings run from 0 to 1 unless --set objective.range=[1,5] says otherwise."
+        ),
+    ] = None,
     group_column: GroupColumn = None,
     levels: Annotated[
         str | None, typer.Option(help="The levels from lowest to highest, with commas between: poor,fair,good")
@@ -92,87 +110,137 @@ def train(
 ) -> None:
     """Train a model on graded documents and save it.
 
-    The documents are read once; cross-validation shows what accuracy to expect on new ones; the saved model is then
+    The documents are read once; cross-validation shows what to expect on new ones; the saved model is then
     trained on all of them. The folder appears only when the model is complete. Of a folder of 'cohegraph featurize',
-    however large, vectors stay on disk, and a training that was stopped goes on where it was.
+    however large, vectors stay on disk, and a training that was stopped resumes when the same command is run again.
     """
-    from cohegraph.features.store import is_store
-    from cohegraph.labels import encode_labels
-    from cohegraph.model.coherence_model import CoherenceModel
+    wanted = dict(parse_change(change) for change in changes or [])
+    if objective is not None:
+        wanted["objective.kind"] = objective.value
+    order = [level.strip() for level in levels.split(",")] if levels else None
+    names = (text_column, label_column, group_column, id_column)
+    columns = Columns(*names, skip_empty=skip_empty, skip_unlabelled=skip_unlabelled)
+    is_store, graded = _read(corpus, columns, order, keep_texts, rated=wanted.get("objective.kind") in _OF_RATINGS)
+    # Only now: importing torch takes seconds, and a wrong file name should not have to wait for that.
     from cohegraph.model.persistence import check_target
-    from cohegraph.model.validation import check_folds, validated_fit
-    from cohegraph.scale.checkpoints import only_trainer, remove_checkpoints
-    from cohegraph.scale.team import run_together
-    from cohegraph.scale.training import fit_in_chunks
-    from cohegraph.systems.changes import apply_changes
     from cohegraph.systems.registry import system_named
     from cohegraph.systems.system import TrainsInChunks
 
-    wanted = dict(parse_change(change) for change in changes or [])
-    order = [level.strip() for level in levels.split(",")] if levels else None
-    of_store = is_store(corpus)
-    in_chunks = of_store and issubclass(system_named(system), TrainsInChunks)
+    in_chunks = is_store and issubclass(system_named(system), TrainsInChunks)
     if workers > 1 and not in_chunks:
         raise CohegraphError(
             f"Several workers cannot train the system '{system}' on {corpus}: leave out --workers, or train "
             f"'{_METHOD}' on a folder of 'cohegraph featurize'.",
             code="workers-without-chunks",
         )
-    names = (text_column, label_column, group_column, id_column)
-    columns = Columns(*names, skip_empty=skip_empty, skip_unlabelled=skip_unlabelled)
-    graded: Corpus | StoredCorpus
-    documents: Features | list[str]
-    groups: Sequence[str] | None
-    if of_store:
-        graded = _of_store(corpus, columns, keep_texts)
-        documents, groups, settings = graded.features, graded.known_groups, _settings_for(graded, preset_name, stack)
-    else:
-        settings = preset(preset_name or "default", stack)
-        graded = _of_table(corpus, columns, order)
-        documents, groups = list(graded.texts), graded.groups
+    model = _new_model(system, _settings(graded, preset_name, stack), wanted, order, device)
     target = check_target(out)
-    settings, hyper_parameters = apply_changes(system, settings, wanted)
-    model = CoherenceModel(system, settings, order, device, hyper_parameters or None)
-    encoded = encode_labels(graded.labels, order)
-    if folds:
-        check_folds(encoded.values, groups, folds)
+    _check_labels(model, graded, folds)
     set_threads(threads)
     unfinished = target.with_name(f"{target.name}.unfinished")
     try:
-        # What is wrong with the features, or with the pretrained parts, is said before anything else.
-        if of_store:
-            model.featurize(documents)
-        else:
-            model.featurizer.load(model.needs)
-        _say_levels(encoded)
-        features = model.featurize(documents, show_progress=True)
-        labels = encoded.values
-        with only_trainer(unfinished) if in_chunks else nullcontext():
-            if in_chunks:
-                model, validation = run_together(
-                    workers, fit_in_chunks, model, features, labels, groups, folds, unfinished, graded.fingerprint
-                )
-            else:
-                validation = validated_fit(model, features, labels, groups, folds)
+        features = _features(model, graded)
+        with _only_trainer(unfinished, in_chunks):
+            model, validation = _trained(model, features, graded, folds, workers, unfinished if in_chunks else None)
             if keep_neighbours or keep_texts:
                 texts = graded.texts if keep_texts and isinstance(graded, Corpus) else None
-                model.keep_neighbours(features, labels, ids=graded.ids, texts=texts)
+                model.keep_neighbours(features, graded.labels, ids=graded.ids, texts=texts)
             model.save(out)
             if in_chunks:
-                remove_checkpoints(unfinished)
+                _remove_checkpoints(unfinished)
     except KeyboardInterrupt:
-        kept = f"; the same command goes on from {unfinished}" if in_chunks and unfinished.is_dir() else ""
+        kept = f"; run the same command again to resume from {unfinished}" if unfinished.is_dir() else ""
         complain(f"Interrupted: nothing was written to {out}{kept}.")
         raise typer.Exit(INTERRUPTED) from None
     _tell(validation, out)
 
 
-def _of_table(place: Path, columns: Columns, levels: list[str] | None) -> Corpus:
-    documents = Documents([str(place)], columns)
-    corpus = collected(documents, place.stem, levels)
+def _read(
+    corpus: Path, columns: Columns, levels: list[str] | None, keep_texts: bool, *, rated: bool
+) -> tuple[bool, Corpus | StoredCorpus]:
+    """Whether the corpus is a store, and its labelled documents."""
+    if corpus.is_dir():
+        from cohegraph.features.store import is_store
+
+        if is_store(corpus):
+            return True, _of_store(corpus, columns, keep_texts)
+    documents = Documents([str(corpus)], columns)
+    found = collected(documents, corpus.stem, levels, rated=rated)
     for remark in documents.remarks:
         say(remark)
-    return corpus
+    return False, found
+
+
+def _new_model(
+    system: str, settings: Settings, changes: dict[str, Any], levels: list[str] | None, device: str
+) -> CoherenceModel:
+    from cohegraph.model.coherence_model import CoherenceModel
+    from cohegraph.systems.changes import apply_changes
+
+    settings, hyper_parameters = apply_changes(system, settings, changes)
+    return CoherenceModel(system, settings, levels, device, hyper_parameters or None)
+
+
+def _check_labels(model: CoherenceModel, graded: Corpus | StoredCorpus, folds: int) -> None:
+    """Raise where labels cannot be learnt or documents not be split; say what there is."""
+    from cohegraph.model.answers import Answers
+    from cohegraph.model.validation import check_folds
+
+    settings = model.resolved_settings.objective
+    answers = Answers.of(graded.labels, graded.known_groups, model.levels, settings)
+    if folds:
+        check_folds(np.array(graded.labels) if settings.is_of_levels else None, graded.known_groups, folds)
+    if not settings.is_of_levels:
+        ratings = answers.targets.values
+        say(
+            f"{len(ratings)} documents, rated {100 * ratings.mean():.0f} of 100 on average "
+            f"(± {100 * ratings.std():.0f})."
+        )
+        return
+    counts = answers.counted(answers.targets)
+    shares = ", ".join(f"{level}: {counts[str(level)]}" for level in answers.levels)
+    say(f"{len(answers.targets)} documents ({shares}).")
+    if not answers.ordered:
+        say("The order of these levels is not known: name them from lowest to highest with --levels.")
+
+
+def _features(model: CoherenceModel, graded: Corpus | StoredCorpus) -> Features:
+    """The features of the documents; what is wrong with them, or with the pretrained parts, is noticed first."""
+    if not isinstance(graded, Corpus):
+        return model.featurize(graded.features)
+    model.featurizer.load(model.needs)
+    return model.featurize(graded.texts, show_progress=True)
+
+
+def _trained(
+    model: CoherenceModel,
+    features: Features,
+    graded: Corpus | StoredCorpus,
+    folds: int,
+    workers: int,
+    checkpoints: Path | None,
+) -> tuple[CoherenceModel, Validation | None]:
+    """The trained model and what cross-validation found; with a place for checkpoints, in chunks."""
+    from cohegraph.model.validation import validated_fit
+    from cohegraph.scale.team import run_together
+    from cohegraph.scale.training import fit_in_chunks
+
+    labels, groups = as_labels(graded.labels), graded.known_groups
+    if checkpoints is None:
+        return model, validated_fit(model, features, labels, groups, folds)
+    return run_together(workers, fit_in_chunks, model, features, labels, groups, folds, checkpoints, graded.fingerprint)
+
+
+def _only_trainer(folder: Path, in_chunks: bool) -> AbstractContextManager[None]:
+    from cohegraph.scale.checkpoints import only_trainer
+
+    return only_trainer(folder) if in_chunks else nullcontext()
+
+
+def _remove_checkpoints(folder: Path) -> None:
+    from cohegraph.scale.checkpoints import remove_checkpoints
+
+    remove_checkpoints(folder)
 
 
 def _of_store(folder: Path, columns: Columns, keep_texts: bool) -> StoredCorpus:
@@ -180,17 +248,22 @@ def _of_store(folder: Path, columns: Columns, keep_texts: bool) -> StoredCorpus:
     from cohegraph.features.store import FeatureStore
 
     if keep_texts:
-        raise CohegraphError(f"{folder} holds features and no texts: train without --keep-texts.")
+        raise CohegraphError(f"{folder} holds features and no texts: train without --keep-texts.", code="no-texts")
     if columns != Columns(TEXT, LABEL, skip_unlabelled=columns.skip_unlabelled):
-        raise CohegraphError(f"{folder} holds features: name columns when they are made, with 'cohegraph featurize'.")
+        raise CohegraphError(
+            f"{folder} holds features: name columns when they are made, with 'cohegraph featurize'.",
+            code="columns-of-features",
+        )
     return FeatureStore(folder).labelled(skip_unlabelled=columns.skip_unlabelled, show_progress=True)
 
 
-def _settings_for(stored: StoredCorpus, preset_name: str | None, stack: str) -> Settings:
-    """The settings of the features; of a preset, what concerns training, and an error where features would differ."""
+def _settings(graded: Corpus | StoredCorpus, preset_name: str | None, stack: str) -> Settings:
+    """Named settings; for features the ones they were made with, and of a preset only what concerns training."""
+    if isinstance(graded, Corpus):
+        return preset(preset_name or "default", stack)
     from cohegraph.model.checks import check_same_settings
 
-    made_with = stored.features.settings
+    made_with = graded.features.settings
     if made_with is None:
         raise AssertionError("stored features know their settings")
     if preset_name is None and stack == _STACK:
@@ -200,25 +273,15 @@ def _settings_for(stored: StoredCorpus, preset_name: str | None, stack: str) -> 
     return named
 
 
-def _say_levels(encoded: EncodedLabels) -> None:
-    counts = Counter(encoded.values.tolist())
-    shares = ", ".join(f"{level}: {counts[level]}" for level in encoded.levels)
-    say(f"{len(encoded.values)} documents ({shares}).")
-    if not encoded.ordered:
-        say("The order of these levels is not known: name them from lowest to highest with --levels.")
-
-
 def _tell(validation: Validation | None, out: Path) -> None:
+    from cohegraph.model.card import validation_in_words
+
     if validation:
         figures = validation.figures
-        console().print(
-            *plain(
-                f"Accuracy in {figures['folds']}-fold cross-validation: {100 * figures['accuracy']:.1f} % "
-                f"(± {100 * figures['std']:.1f}). "
-                f"Always the most frequent level: {100 * figures['majority']:.1f} %."
-            )
-        )
-        if figures["accuracy"] <= figures["majority"]:
+        found = validation_in_words(figures)
+        console().print(*plain(f"{figures['folds']}-fold cross-validation: {found}"))
+        reached, chance = figures.get("accuracy", figures.get("ordered_pairs")), figures.get("majority", 0.5)
+        if reached <= chance:
             hint = "" if figures["grouped"] else ", or --group-column if texts come in groups"
             say(f"That is no better than guessing: more documents may help{hint}.")
     console().print(*plain(f"The model is in {out}. Use it with: cohegraph assess FILE.txt --model {out}"))

@@ -29,7 +29,8 @@ class Corpus:
     trained and tested by themselves, a column of a table of results. ``groups`` names what may not be on both sides of
     a fold (a prompt, an author), ``test`` marks the documents that the corpus's owners set apart for testing, and
     ``scores`` are the graders' numbers behind the labels. ``levels`` are the labels from low to high: words, numbers or
-    truth values, as they were given. Iterating gives one `Entry` per document.
+    truth values, as they were given; there are none where the labels are ratings. Iterating gives one `Entry` per
+    document.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Corpus:
         object.__setattr__(self, "section_names", tuple(dict.fromkeys(self.sections)))
         if len({len(column) for name in _COLUMNS if (column := getattr(self, name)) is not None}) > 1:
             raise ValueError("the columns of a corpus differ in length")
-        for label in set(self.labels) - set(self.levels):
+        for label in set(self.labels) - set(self.levels) if self.levels else ():
             raise CohegraphError(
                 f"{self.name} has the label '{label}', which is none of its levels.", code="unknown-level"
             )
@@ -69,6 +70,11 @@ class Corpus:
     def codes(self) -> npt.NDArray[np.int64]:
         """Each document's place among the levels."""
         return np.array([self.levels.index(label) for label in self.labels], dtype=np.int64)
+
+    @property
+    def known_groups(self) -> list[str] | None:
+        """The groups, where documents have any."""
+        return None if self.groups is None else list(self.groups)
 
     @property
     def fingerprint(self) -> str:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cohegraph.corpora.columns import Columns, Entry
 from cohegraph.corpora.corpus import Corpus
 from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
-from cohegraph.labels import encode_labels
+from cohegraph.labels import EncodedLabels, as_labels, encode_labels
 
 _TEST_WORDS = {"test": True, "train": False, "training": False}
 
@@ -50,10 +52,22 @@ def read_own(
     return collected(Documents([str(file)], columns), file.stem, levels)
 
 
-def collected(documents: Documents, name: str, levels: Sequence[Any] | None = None) -> Corpus:
-    """Labelled documents as a corpus in memory; ``levels`` are their labels from low to high."""
+def collected(documents: Documents, name: str, levels: Sequence[Any] | None = None, *, rated: bool = False) -> Corpus:
+    """Labelled documents as a corpus in memory.
+
+    Args:
+        documents: The documents.
+        name: What the corpus is called.
+        levels: Their labels from low to high.
+        rated: Their labels are ratings: numbers, which are no levels.
+    """
     columns, entries = documents.columns, list(documents.usable(labelled=True))
-    encoded = encode_labels([entry.label for entry in entries], levels)
+    given = [entry.label for entry in entries]
+    if rated:
+        values = as_labels(given)
+        encoded = EncodedLabels(values, values[:0], np.zeros(0, dtype=np.int64), [], ordered=True)
+    else:
+        encoded = encode_labels(given, levels)
     return Corpus(
         name=name,
         ids=tuple(str(number) if entry.id is None else entry.id for number, entry in enumerate(entries, start=1)),
