@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test browser lint bench starter-model clean
+.PHONY: demo test browser lint bench ready-models results clean
 
 demo: $(VENV)/.installed
 	$(BIN)/cohegraph demo --out build/demo-model
@@ -22,6 +22,8 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/public_api.py
+	$(BIN)/lint-imports
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/counting.py
@@ -32,8 +34,11 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/many_documents.py
 	$(BIN)/python benchmarks/throughput.py
 
-starter-model: $(VENV)/.installed
-	$(BIN)/python -m cohegraph.model.starter
+ready-models: $(VENV)/.installed
+	$(BIN)/python -m cohegraph.models
+
+results: $(VENV)/.installed
+	$(BIN)/python docs/results/rebuild.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("cohegraph needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'

@@ -74,7 +74,7 @@ def test_a_store_of_the_first_format_opens():
 def test_a_store_of_the_first_format_is_brought_up_to_date(run, shipped, starter, tmp_path, monkeypatch):
     """The texts are parsed again, since more is counted now, and nothing is encoded again."""
     store = shutil.copytree(FOLDER / "store", tmp_path / "store")
-    code, out, _ = run("assess", store, "--json")
+    code, _, _ = run("assess", store, "--json")
     assert code == 2  # features of patterns of four sentences, which the shipped model does not take
     table = tmp_path / "six.jsonl"
     rows = [{"id": one.id, "text": one.text, "level": one.label, "topic": one.group} for one in list(starter)[:6]]
@@ -82,7 +82,7 @@ def test_a_store_of_the_first_format_is_brought_up_to_date(run, shipped, starter
     before = FeatureStore(store).corpus()
     monkeypatch.setattr(Featurizer, "encode", lambda *_: pytest.fail("it was encoded again"))
     columns = ["--label-column", "level", "--group-column", "topic", "--id-column", "id"]
-    code, out, err = run("featurize", table, "--out", store, "--shard", 3, "--workers", 1, *columns)
+    code, _, err = run("featurize", table, "--out", store, "--shard", 3, "--workers", 1, *columns)
     assert code == 0, err
     after = FeatureStore(store).corpus()
     assert after.features.tally("english").tolist() == [1] * 6

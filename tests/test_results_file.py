@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from cohegraph.assessment import Assessment, Notice
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cohegraph.assessment import Assessment, Notice
 from cohegraph.corpora.stream import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.scale.engine import batches

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
-from cohegraph.text.document import well_formed
+from cohegraph.strings import well_formed
 
 _WORDS = ("low", "medium", "high")
 # Beyond it, two whole numbers may be one and the same as floats.

@@ -12,7 +12,7 @@ import numpy as np
 from cohegraph.corpora.tables import is_missing
 from cohegraph.errors import CohegraphError
 from cohegraph.labels import Label, as_label
-from cohegraph.text.document import well_formed
+from cohegraph.strings import printable, well_formed
 
 NO_TEXT = "missing-text"
 _KINDS = {dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number"}
@@ -136,11 +136,6 @@ def with_text(entry: Entry) -> Entry:
     if entry.text.strip():
         return entry
     return replace(entry, text="", error=CohegraphError(f"{entry.name} has no text.", code=NO_TEXT))
-
-
-def printable(name: str) -> str:
-    """A name whose bytes are not text can be printed all the same."""
-    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _plain(value: Any) -> Any:

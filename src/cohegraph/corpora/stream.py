@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
-from cohegraph.corpora.columns import ROLES, Columns, Entry, printable, with_text
+from cohegraph.corpora.columns import ROLES, Columns, Entry, with_text
 from cohegraph.corpora.tables import Row, check_table, decoded, is_table, read_plain_text, read_rows, refuse
 from cohegraph.errors import CohegraphError
+from cohegraph.strings import printable
 
 STANDARD_INPUT = "-"
 

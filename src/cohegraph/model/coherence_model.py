@@ -40,10 +40,10 @@ from cohegraph.model.saving import Saved, read, write
 from cohegraph.model.validation import Validation
 from cohegraph.presets import PRESETS, preset
 from cohegraph.settings import Settings
+from cohegraph.strings import well_formed
 from cohegraph.systems.gcn.training import Trainer
 from cohegraph.systems.registry import system_named
 from cohegraph.systems.system import CountsUnseen, Fitted, Graded, Lesson, Predict, System, TrainsInChunks
-from cohegraph.text.document import well_formed
 
 # Documents whose vectors are read from disk together.
 _READ_AT_ONCE = 4_096

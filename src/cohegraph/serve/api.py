@@ -25,7 +25,7 @@ from cohegraph.serve.guard import OPEN, STREAM, Guard, State
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import CONTENT_TYPE, Metrics
 from cohegraph.serve.streaming import LinesResponse, answers
-from cohegraph.text.document import well_formed
+from cohegraph.strings import well_formed
 from cohegraph.version import __version__
 
 _ABOUT = (

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from cohegraph.errors import CohegraphError, in_words
 from cohegraph.serve.batcher import StoppedError, TooBusyError
-from cohegraph.text.document import well_formed
+from cohegraph.strings import well_formed
 
 MEDIA_TYPE = "application/problem+json"
 # Marks the steps in the place of an error that no client has written: which one of several kinds of body it has sent.

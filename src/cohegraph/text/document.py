@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -51,14 +50,6 @@ class Parser(Protocol):
 
     def parse(self, texts: Iterable[str]) -> Iterator[Document]:
         """One document a text, in order."""
-
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def well_formed(text: str) -> str:
-    """The text with characters that are no characters replaced one for one, so that all offsets stay."""
-    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 @lru_cache(maxsize=100_000)

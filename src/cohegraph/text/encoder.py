@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
-from cohegraph.text.document import well_formed
+from cohegraph.strings import well_formed
 from cohegraph.text.networks import Precision, load_pretrained
 
 if TYPE_CHECKING:

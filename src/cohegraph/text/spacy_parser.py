@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cohegraph.errors import MissingPartError
-from cohegraph.text.document import Document, Noun, Sentence, is_noun, is_word, trimmed, well_formed
+from cohegraph.strings import well_formed
+from cohegraph.text.document import Document, Noun, Sentence, is_noun, is_word, trimmed
 from cohegraph.text.packaged import PACKAGED_PARSERS, find_packaged
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cohegraph.errors import MissingPartError
-from cohegraph.text.document import Document, Noun, Sentence, is_noun, is_word, trimmed, well_formed
+from cohegraph.strings import well_formed
+from cohegraph.text.document import Document, Noun, Sentence, is_noun, is_word, trimmed
 from cohegraph.text.packaged import sha256_once
 
 _BATCH = 32
