@@ -153,7 +153,8 @@ def test_a_stream_that_is_broken_off_leaves_nothing_behind(held, caplog):
         before = asyncio.all_tasks()
         lines = answers(endless(), batcher, Limits(batch=2))
         first = asyncio.create_task(anext(lines))
-        await soon(lambda: batcher.waiting >= 9)
+        # One line is being answered, eight fill the queue, and the tenth waits for room in it.
+        await soon(lambda: batcher.waiting >= 10)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await asyncio.wait_for(lines.aclose(), 10)
