@@ -14,6 +14,8 @@ import pytest
 import torch
 from material import COMMAND, TEXT
 
+from cohegraph.errors import CohegraphError
+
 # Two cores are shared with whatever else runs; numerical work in tests is small.
 torch.set_num_threads(1)
 
@@ -109,6 +111,23 @@ def one_sentence(run):
         assert err.startswith("cohegraph: ")
         assert len(err.strip().splitlines()) == 1
         return err
+
+    return command
+
+
+@pytest.fixture
+def failing(monkeypatch, capsys):
+    """Run the command on something that it must refuse: the error, whose code says what is wrong."""
+    from cohegraph.cli.app import app
+
+    def command(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(CohegraphError) as caught:
+            app([str(one) for one in arguments], standalone_mode=False, prog_name="cohegraph")
+        torch.set_num_threads(1)
+        assert capsys.readouterr().out == ""
+        assert "\n" not in str(caught.value)
+        return caught.value
 
     return command
 

@@ -1,4 +1,4 @@
-"""A made-up text, made-up token vectors and entity grids for tests of systems, and the command as a process."""
+"""A made-up text, made-up features, token vectors and entity grids, and the command as a process."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from scipy import sparse
 
 from cohegraph.errors import CohegraphError
+from cohegraph.features import TALLIES, Features
+from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid
 from cohegraph.text.token_sequence import TokenSequence
 
@@ -25,6 +27,22 @@ def refused(code, kind=CohegraphError):
         yield caught
     assert caught.value.code == code
     assert "\n" not in str(caught.value)
+
+
+def made_features(documents: int, seed: int, k: int = 4, dimensions: int = 12) -> Features:
+    """Random counts, vectors and tallies; every 17th document has no subgraph."""
+    random = np.random.default_rng(seed)
+    patterns = len(catalogue(k))
+    counts = random.poisson(0.4, (documents, patterns)) * (random.random((documents, patterns)) < 0.4)
+    counts[::17] = 0
+    tallies = random.integers(1, 30, (documents, len(TALLIES)))
+    vectors = random.normal(size=(documents, dimensions)).astype(np.float32)
+    return Features(sparse.csr_array(counts.astype(np.int64)), vectors, tallies)
+
+
+def codes(notices):
+    """The codes of notices."""
+    return [notice.code for notice in notices]
 
 
 def sequence(sentences, paragraphs=None) -> TokenSequence:

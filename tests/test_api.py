@@ -38,6 +38,8 @@ def test_one_text_is_assessed_as_by_the_model(client, shipped, texts, wanted):
         answer = client.post("/v1/assess", json={"text": text})
         assert answer.status_code == 200
         assert answer.json() == {"model": shipped.name_, "results": [wanted[text]]}
+        shares = wanted[text]["probabilities"]
+        assert answer.json()["results"][0]["score"] == pytest.approx(50 * shares["medium"] + 100 * shares["high"])
 
 
 def test_many_texts_are_assessed_in_their_order(client, texts, wanted):
@@ -77,7 +79,7 @@ def test_sentences_to_try_are_chosen_by_number(client, texts):
     found = client.post("/v1/explain", json={"text": texts[0], "what_if": [2]}).json()
     assert [one["number"] for one in found["sentences"] if one["what_if"]] == [2]
     answer = client.post("/v1/explain", json={"text": "One dog sleeps.", "what_if": [7]})
-    assert is_problem(answer, 422, "There is no sentence 7")
+    assert is_problem(answer, 422, "no-such-sentence")
 
 
 def test_explanations_as_page_and_picture(client, texts):
@@ -92,8 +94,8 @@ def test_explanations_as_page_and_picture(client, texts):
 def test_comparisons_are_pages_too(client, texts):
     answer = client.post("/v1/compare?format=html", json={"before": texts[0], "after": texts[1]})
     assert answer.headers["content-type"].startswith("text/html")
-    assert "What changed" in answer.text
-    assert answer.text.count('<article class="explanation">') == 2
+    assert answer.text.count('<section class="comparison"') == 1
+    assert answer.text.count('<article class="explanation"') == 2
 
 
 def test_versions_are_compared(client, shipped, texts):
@@ -145,60 +147,58 @@ def test_half_of_a_character_is_served_as_the_mark_for_it(client, shipped):
 
 @pytest.mark.parametrize("path", ["/v1/assess", "/v1/explain", "/v1/compare", "/page/explanation", "/page/comparison"])
 @pytest.mark.parametrize(
-    ("body", "status", "words"),
+    ("body", "status", "code"),
     [
-        (b"", 422, "The body is not valid: it is missing"),
-        (b"{", 400, "not JSON from character 1 on"),
-        (b"\xff\xfe\xfa", 400, "cannot be read as JSON"),
-        (b'{"text": "\xff"}', 400, "cannot be read as JSON"),
-        (b"[" * 100_000, 400, "cannot be read as JSON"),
-        (b'{"text": ' + b"[" * 900 + b"]" * 900 + b"}", 422, "not valid"),
-        (b"9" * 5_000, 400, "cannot be read as JSON"),
-        (b"NaN", 422, "The body is not valid"),
-        (b"null", 422, "not valid"),
-        (b"[]", 422, "The body is not valid"),
-        (b'"A text."', 422, "The body is not valid"),
-        (b"{}", 422, "The field '(text|before)' is not valid: it is missing"),
-        (b'{"\\ud800": 1}', 422, "not valid"),
+        (b"", 422, "invalid-body"),
+        (b"{", 400, "not-json"),
+        (b"\xff\xfe\xfa", 400, "not-json"),
+        (b'{"text": "\xff"}', 400, "not-json"),
+        (b"[" * 100_000, 400, "not-json"),
+        (b'{"before": 1, "after": 1, "text": ' + b"[" * 900 + b"]" * 900 + b"}", 422, "invalid-field"),
+        (b"9" * 5_000, 400, "not-json"),
+        (b"NaN", 422, "invalid-body"),
+        (b"null", 422, "invalid-body"),
+        (b"[]", 422, "invalid-body"),
+        (b'"A text."', 422, "invalid-body"),
+        (b"{}", 422, "missing-field"),
+        (b'{"\\ud800": 1}', 422, "invalid-body"),
     ],
 )
-def test_bodies_that_are_nothing_are_refused(client, path, body, status, words):
+def test_bodies_that_are_nothing_are_refused(client, path, body, status, code):
     answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
-    assert is_problem(answer, status, words)
+    field = ("before" if "compar" in path else "text") if code.endswith("field") else None
+    assert is_problem(answer, status, code, field)
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "words"),
+    ("path", "body", "code", "field"),
     [
-        ("/v1/assess", {"text": None}, "The field 'text' is not valid: it must be a text"),
-        ("/v1/assess", {"text": 7}, "The field 'text' is not valid: it must be a text"),
-        ("/v1/assess", {"texts": "A text."}, "The field 'texts' is not valid: it must be a list"),
-        ("/v1/assess", {"texts": []}, "The field 'texts' is not valid: it must have 1 or more, and has 0"),
-        ("/v1/assess", {"texts": ["A text.", 7]}, r"The field 'texts\.1' is not valid: it must be a text"),
-        (
-            "/v1/assess",
-            {"text": "A text.", "texts": ["A text."]},
-            "The field 'text' is not valid: there is no such field",
-        ),
-        ("/v1/assess", {"text": "A text.", "level": 1}, "The field 'level' is not valid: there is no such field"),
-        ("/v1/assess", {"text": "A text.", "x" * 5_000: 1}, "The field 'x{80}' is not valid: there is no such field"),
-        ("/v1/assess", {"text": "A text.", "\ud800": 1}, "is not valid: "),
-        ("/v1/assess", {"text": "A text.", "\x00\n🐕": 1}, "The field '\x00\n🐕' is not valid: there is no such field"),
-        ("/v1/explain", {"text": "A text.", "what_if": -1}, "The field 'what_if' is not valid: it must be 0 or"),
-        ("/v1/explain", {"text": "A text.", "what_if": 51}, "The field 'what_if' is not valid: it must be 50 or"),
-        ("/v1/explain", {"text": "A text.", "what_if": True}, "The field 'what_if' is not valid: it must be a who"),
-        ("/v1/explain", {"text": "A text.", "what_if": 1.5}, "The field 'what_if' is not valid: it must be a who"),
-        ("/v1/explain", {"text": "A text.", "what_if": "all"}, "The field 'what_if' is not valid: it must be a who"),
-        ("/v1/explain", {"text": "A text.", "what_if": [0]}, r"The field 'what_if\.0' is not valid: it must be 1 or"),
-        ("/v1/explain", {"text": "A text.", "what_if": [1] * 51}, "The field 'what_if' is not valid: it must have 50"),
-        ("/v1/explain", {"text": "A text.", "what_if": 10**40}, "The field 'what_if' is not valid: "),
-        ("/v1/explain?format=pdf", {"text": "A text."}, "The field 'format' is not valid: choose 'json'"),
-        ("/v1/compare", {"before": "A text."}, "The field 'after' is not valid: it is missing"),
+        ("/v1/assess", {"text": None}, "invalid-field", "text"),
+        ("/v1/assess", {"text": 7}, "invalid-field", "text"),
+        ("/v1/assess", {"texts": "A text."}, "invalid-field", "texts"),
+        ("/v1/assess", {"texts": []}, "invalid-field", "texts"),
+        ("/v1/assess", {"texts": ["A text.", 7]}, "invalid-field", "texts.1"),
+        ("/v1/assess", {"text": "A text.", "texts": ["A text."]}, "unknown-field", "text"),
+        ("/v1/assess", {"text": "A text.", "level": 1}, "unknown-field", "level"),
+        ("/v1/assess", {"text": "A text.", "x" * 5_000: 1}, "unknown-field", "x" * 80),
+        ("/v1/assess", {"text": "A text.", "\ud800": 1}, "invalid-body", None),
+        ("/v1/assess", {"text": "A text.", "\x00\n🐕": 1}, "unknown-field", "\x00\n🐕"),
+        ("/v1/explain", {"text": "A text.", "what_if": -1}, "invalid-field", "what_if"),
+        ("/v1/explain", {"text": "A text.", "what_if": 51}, "invalid-field", "what_if"),
+        ("/v1/explain", {"text": "A text.", "what_if": True}, "invalid-field", "what_if"),
+        ("/v1/explain", {"text": "A text.", "what_if": 1.5}, "invalid-field", "what_if"),
+        ("/v1/explain", {"text": "A text.", "what_if": "all"}, "invalid-field", "what_if"),
+        ("/v1/explain", {"text": "A text.", "what_if": [0]}, "invalid-field", "what_if.0"),
+        ("/v1/explain", {"text": "A text.", "what_if": [1] * 51}, "invalid-field", "what_if"),
+        ("/v1/explain", {"text": "A text.", "what_if": 10**40}, "invalid-field", "what_if"),
+        ("/v1/explain?format=pdf", {"text": "A text."}, "invalid-field", "format"),
+        ("/v1/compare", {"before": "A text."}, "missing-field", "after"),
     ],
 )
-def test_wrong_fields_are_named(client, path, body, words):
+def test_wrong_fields_are_named(client, path, body, code, field):
     body = json.dumps(body).encode()
-    assert is_problem(client.post(path, content=body, headers={"Content-Type": "application/json"}), 422, words)
+    answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert is_problem(answer, 422, code, field)
 
 
 def test_complaints_do_not_repeat_texts(client):
@@ -209,7 +209,7 @@ def test_complaints_do_not_repeat_texts(client):
 def test_a_body_that_is_not_declared_as_json_is_refused(client):
     for headers in ({}, {"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}):
         answer = client.post("/v1/assess", content=b'{"text": "A dog."}', headers=headers)
-        assert is_problem(answer, 415, "Content-Type: application/json")
+        assert is_problem(answer, 415, "wrong-content-type")
     answer = client.post(
         "/v1/assess", content=b'{"text": "A dog."}', headers={"Content-Type": "application/json; charset=utf-8"}
     )
@@ -218,12 +218,14 @@ def test_a_body_that_is_not_declared_as_json_is_refused(client):
 
 def test_unknown_addresses_and_methods(client):
     for path in ("/v2/assess", "/v1", "/page/static/none.js", "/v1/assess/../../etc/passwd"):
-        assert is_problem(client.get(path), 404, "There is nothing at this address")
+        assert is_problem(client.get(path), 404, "not-found")
     answer = client.get("/v1/assess")
-    assert is_problem(answer, 405, "does not take GET: use POST")
+    assert is_problem(answer, 405, "method-not-allowed")
     assert answer.headers["allow"] == "POST"
     for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
-        assert is_problem(client.request(method, "/v1/model"), 405, f"does not take {method}: use GET")
+        answer = client.request(method, "/v1/model")
+        assert is_problem(answer, 405, "method-not-allowed")
+        assert answer.headers["allow"] == "GET"
     for path in ("/", "/healthz", "/v1/model"):
         answer = client.head(path)
         assert (answer.status_code, answer.content) == (200, b"")
@@ -233,19 +235,17 @@ def test_limits_on_texts_and_sentences(shipped):
     with serving(shipped, texts=3, sentences=2) as client:
         assert client.post("/v1/assess", json={"texts": ["A dog."] * 3}).status_code == 200
         answer = client.post("/v1/assess", json={"texts": ["A dog."] * 4})
-        assert is_problem(answer, 413, "There are 4 texts, and 3 is the most: use /v1/assess/stream")
+        assert is_problem(answer, 413, "too-many-texts")
         long = "A dog sleeps. A cat sleeps. A tree grows."
         answer = client.post("/v1/assess", json={"text": long})
-        assert is_problem(answer, 422, "^The text has 3 sentences, and 2 is the most")
+        assert is_problem(answer, 422, "too-many-sentences")
         answer = client.post("/v1/assess", json={"texts": ["A dog sleeps.", long]})
-        assert is_problem(answer, 422, "^Text 2 has 3 sentences")
-        assert is_problem(client.post("/v1/explain", json={"text": long}), 422, "The text has 3 sentences")
-        assert is_problem(
-            client.post("/v1/compare", json={"before": "", "after": long}), 422, "The text has 3 sentences"
-        )
+        assert is_problem(answer, 422, "too-many-sentences", "texts.1")
+        assert is_problem(client.post("/v1/explain", json={"text": long}), 422, "too-many-sentences")
+        assert is_problem(client.post("/v1/compare", json={"before": "", "after": long}), 422, "too-many-sentences")
         lines = client.post("/v1/assess/stream", content=f"{json.dumps(long)}\n{json.dumps('A dog sleeps.')}\n").text
         first, second = map(json.loads, lines.splitlines())
-        assert "3 sentences" in first["error"]
+        assert first["code"] == "too-many-sentences"
         assert second["counts"]["sentences"] == 1
 
 
@@ -256,11 +256,11 @@ def test_a_text_that_is_too_long_is_not_even_read(shipped):
             ("/v1/explain", {"text": "." * 41}),
             ("/v1/compare", {"before": "A dog.", "after": "." * 41}),
         ):
-            assert is_problem(client.post(path, json=body), 422, "The text has 41 characters, and 40 is the most")
+            assert is_problem(client.post(path, json=body), 422, "too-many-characters")
         answer = client.post("/v1/assess", json={"texts": ["A dog.", "." * 41]})
-        assert is_problem(answer, 422, "^Text 2 has 41 characters")
+        assert is_problem(answer, 422, "too-many-characters", "texts.1")
         lines = client.post("/v1/assess/stream", content=f'"{"." * 41}"\n"A dog."\n').text.splitlines()
-        assert "41 characters" in json.loads(lines[0])["error"]
+        assert json.loads(lines[0])["code"] == "too-many-characters"
         assert json.loads(lines[1])["counts"]["sentences"] == 1
 
 
@@ -270,23 +270,21 @@ def test_a_server_for_this_machine_answers_to_its_names_alone(shipped):
         for name in ("localhost", "LOCALHOST:1", "127.0.0.1:80", "[::1]:80", "localhost."):
             assert client.get("/healthz", headers={"Host": name}).status_code == 200
         for name in ("evil.example", "localhost.evil.example", "", "[::2]", "127.0.0.1.evil"):
-            assert is_problem(
-                client.get("/healthz", headers={"Host": name}), 421, "does not go by the name .*--allow-host"
-            )
+            assert is_problem(client.get("/healthz", headers={"Host": name}), 421, "unknown-host")
 
 
 def test_pages_of_other_sites_are_turned_away(client):
     body = {"text": "A dog."}
-    for site, status in (("cross-site", 403), ("same-origin", 200), ("none", 200)):
-        answer = client.post("/v1/assess", json=body, headers={"Sec-Fetch-Site": site})
-        assert answer.status_code == status
+    assert is_problem(client.post("/v1/assess", json=body, headers={"Sec-Fetch-Site": "cross-site"}), 403, "cross-site")
+    for site in ("same-origin", "none"):
+        assert client.post("/v1/assess", json=body, headers={"Sec-Fetch-Site": site}).status_code == 200
     assert client.get("/", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 200
 
 
 def test_more_texts_than_can_ever_wait_are_too_many_and_not_too_busy(shipped):
     with serving(shipped, queue=2) as client:
         answer = client.post("/v1/assess", json={"texts": ["A dog."] * 3})
-        assert is_problem(answer, 413, "There are 3 texts, and 2 is the most")
+        assert is_problem(answer, 413, "too-many-texts")
         found = client.post("/v1/explain", json={"text": "A dog sleeps. A cat sleeps. A tree grows.", "what_if": 3})
         assert found.status_code == 200
 
@@ -297,16 +295,16 @@ def test_bodies_that_are_too_large(shipped):
         headers = {"Content-Type": "application/json"}
         for path in ("/v1/assess", "/v1/explain", "/v1/compare", "/page/explanation"):
             declared = client.post(path, content=body, headers=headers)
-            assert is_problem(declared, 413, "larger than 1000 bytes")
+            assert is_problem(declared, 413, "body-too-large")
             pieces = (body[start : start + 100] for start in range(0, len(body), 100))
             undeclared = client.post(path, content=pieces, headers=headers)
             assert "content-length" not in undeclared.request.headers
-            assert is_problem(undeclared, 413, "larger than 1000 bytes")
+            assert is_problem(undeclared, 413, "body-too-large")
         fits = b'{"text": "' + b"a" * (1_000 - 12) + b'"}'
         assert len(fits) == 1_000
         assert client.post("/v1/assess", content=fits, headers=headers).status_code == 200
         lines = client.post("/v1/assess/stream", content=b'"' + b"a" * 999 + b'"\n' + b'"A dog."\n').text.splitlines()
-        assert "longer" in json.loads(lines[0])["error"]
+        assert json.loads(lines[0])["code"] == "line-too-long"
         assert json.loads(lines[1])["line"] == 2
 
 
@@ -341,7 +339,7 @@ def test_a_full_queue_turns_away_and_says_when_to_come_again(held):
             ("/page/explanation", {"text": "One more dog."}),
         ):
             answer = client.post(path, json=body)
-            assert is_problem(answer, 429, "Too many texts are waiting: try again")
+            assert is_problem(answer, 429, "too-busy")
             assert int(answer.headers["retry-after"]) >= 1
         held.gate.set()
         assert [one.result().status_code for one in waiting] == [200] * 3
@@ -353,9 +351,9 @@ def test_a_failure_of_the_server_is_a_problem_description_without_the_text(held,
     held.gate.set()
     with serving(held) as client:
         answer = client.post("/v1/assess", json={"text": f"{SECRET} is poison."})
-        assert is_problem(answer, 500, "The server failed at this")
+        assert is_problem(answer, 500, "server-failed")
         lines = client.post("/v1/assess/stream", content=f'"{SECRET} is poison."\n"A dog."\n').text.splitlines()
-        assert "failed" in json.loads(lines[0])["error"]
+        assert json.loads(lines[0])["code"] == "server-failed"
         assert json.loads(lines[1])["counts"]["words"] == 2
         assert client.post("/v1/assess", json={"text": "A dog."}).status_code == 200
     assert "RuntimeError" in caplog.text
@@ -372,10 +370,10 @@ def test_a_token_is_asked_for_everywhere_but_where_it_cannot_be_sent(shipped):
         ):  # fmt: skip
             for path in ("/v1/assess", "/v1/explain", "/v1/compare", "/v1/assess/stream", "/page/explanation"):
                 answer = client.post(path, json={"text": "A dog."}, headers=headers)
-                assert is_problem(answer, 401, "This server needs a token")
+                assert is_problem(answer, 401, "token-required")
                 assert answer.headers["www-authenticate"] == "Bearer"
             for path in ("/v1/model", "/metrics", "/docs", "/openapi.json", "/nothing"):
-                assert is_problem(client.get(path, headers=headers), 401, "token")
+                assert is_problem(client.get(path, headers=headers), 401, "token-required")
         for path in ("/", "/healthz", "/page/static/page.js"):
             assert client.get(path).status_code == 200
         for scheme in ("Bearer", "bearer"):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import Counter
 
 import pytest
+from material import refused
 from serving import assessed, run, soon
 
-from cohegraph.errors import CohegraphError
-from cohegraph.serve import batcher as batcher_module
+from cohegraph.errors import MissingPartError
 from cohegraph.serve.batcher import Batcher, StoppedError, TooBusyError, TooLongError
 from cohegraph.serve.limits import Limits
 
@@ -34,19 +33,15 @@ def test_texts_of_many_clients_are_scored_together(held):
 @pytest.mark.parametrize("fails", ["in the model", "in the parser"])
 def test_a_text_that_fails_does_not_fail_its_neighbours(held, shipped, monkeypatch, fails):
     if fails == "in the parser":
-        original = batcher_module.Featurizer
+        parser = shipped.featurizer.parser
+        parse = parser.parse
 
-        class Choosy:
-            def __init__(self, *arguments, **options):
-                self._parser = original(*arguments, **options).parser
-                self.parser = self
+        def choosy(texts):
+            if any("poison" in text for text in texts):
+                raise RuntimeError("this cannot be parsed")
+            return parse(texts)
 
-            def parse(self, texts):
-                if any("poison" in text for text in texts):
-                    raise RuntimeError("this cannot be parsed")
-                return self._parser.parse(texts)
-
-        monkeypatch.setattr(batcher_module, "Featurizer", Choosy)
+        monkeypatch.setattr(parser, "parse", choosy)
     texts = ["A dog sleeps.", "It is poison.", "A cat sleeps.", "A tree grows. A tree falls. A tree lies."]
 
     async def work(batcher):
@@ -61,6 +56,7 @@ def test_a_text_that_fails_does_not_fail_its_neighbours(held, shipped, monkeypat
     one, poison, other, long = run(held, work, sentences=2)
     assert isinstance(poison, RuntimeError)
     assert isinstance(long, TooLongError)
+    assert long.code == "too-many-sentences"
     assert [one[0].to_dict(), other[0].to_dict()] == [assessed(shipped, texts[0]), assessed(shipped, texts[2])]
 
 
@@ -93,12 +89,10 @@ def test_patient_texts_are_not_starved(held, batch, crowd):
 
         async def keep_busy(number):
             while not done.is_set():
-                await (
-                    batcher.assess([f"Dog {number}."]) if crowd == "texts" else batcher.call(lambda: time.sleep(0.002))
-                )
+                await (batcher.assess([f"Dog {number}."]) if crowd == "texts" else batcher.call(lambda: None))
 
         busy = [asyncio.create_task(keep_busy(number)) for number in range(12)]
-        await asyncio.sleep(0.05)
+        await soon(lambda: batcher.waiting == 12)
         found = await asyncio.wait_for(batcher.assess(["A patient cat."] * 4, patient=True), 20)
         done.set()
         await asyncio.gather(*busy)
@@ -129,7 +123,7 @@ def test_long_texts_do_not_fill_a_batch_that_others_wait_for(held):
     async def work(batcher):
         first = asyncio.create_task(batcher.assess(["The first."]))
         await soon(held.entered.is_set)
-        long = ["A dog sleeps. " * length + str(number) for length in (500, 1_999) for number in range(4)]
+        long = ["a" * length + str(number) for length in (7_000, 27_985) for number in range(4)]
         patient = asyncio.create_task(batcher.assess(long[:4], patient=True))
         await soon(lambda: batcher.waiting == 5)
         quick = asyncio.create_task(batcher.assess(long[4:]))
@@ -161,7 +155,7 @@ def test_stop_finishes_what_was_taken_on_and_then_nothing_is(held):
         call = asyncio.create_task(batcher.call(lambda: "called"))
         await soon(held.entered.is_set)
         stop = asyncio.create_task(batcher.stop())
-        await asyncio.sleep(0.05)
+        await soon(lambda: batcher.stopping)
         assert not stop.done()
         held.gate.set()
         await stop
@@ -219,10 +213,10 @@ def test_the_thread_that_scores_is_prepared_before_any_text_comes(shipped):
 
 def test_what_goes_wrong_while_preparing_is_raised(shipped):
     def fail():
-        raise CohegraphError("There are no vectors.")
+        raise MissingPartError("There are no vectors.")
 
     batcher = Batcher(shipped, Limits(), prepare=fail)
-    with pytest.raises(CohegraphError, match="no vectors"):
+    with refused("missing-part", MissingPartError):
         batcher.open()
     assert batcher.stopping
 

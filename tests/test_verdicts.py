@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
+import io
 import json
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
 from hypothesis import given
 from hypothesis import strategies as st
+from material import codes, made_features, refused
 from safetensors.numpy import load_file, save_file
 from scipy.special import log_softmax, softmax
-from test_explain import made_features
 
 from cohegraph import CoherenceModel, Settings, load
 from cohegraph.assessment import Assessment
-from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.errors import DamagedFileError
 from cohegraph.learning.calibration import FEWEST_DOCUMENTS, Calibration
+from cohegraph.model.card import KEPT_NOTHING
 from cohegraph.model.familiarity import Familiarity
 from cohegraph.model.validation import cross_validate
 from cohegraph.text.language import looks_english
@@ -86,17 +90,33 @@ def test_cross_validation_calibrates_on_documents_not_learnt_from(make, tmp_path
     assert loaded.neighbours_.ids == model.neighbours_.ids
     assert (loaded.neighbours_.counts != model.neighbours_.counts).nnz == 0
     card = (tmp_path / "model" / "README.md").read_text()
-    assert f"calibrated with a temperature of {model.calibration_.temperature:.2f}" in " ".join(card.split())
-    assert "ids, levels and pattern counts of 60 documents" in " ".join(card.split())
+    assert f"{model.calibration_.temperature:.2f}" in card
+    assert " ".join(model.neighbours_.in_words().split()) in " ".join(card.split())
 
 
-def test_a_model_without_held_out_documents_says_that_it_is_not_calibrated(tmp_path):
+def test_a_model_without_held_out_documents_is_not_calibrated_and_keeps_no_document(tmp_path):
     model = CoherenceModel(settings=SETTINGS).fit(FEATURES, LABELS)
     model.save(tmp_path / "model")
-    card = " ".join((tmp_path / "model" / "README.md").read_text().split())
-    assert "not calibrated" in card
-    assert "it holds no training text" in card
+    loaded = load(tmp_path / "model")
+    assert loaded.calibration_ == Calibration()
+    assert loaded.neighbours_ is None
+    assert " ".join(KEPT_NOTHING.split()) in " ".join((tmp_path / "model" / "README.md").read_text().split())
     assert not (tmp_path / "model" / "documents.jsonl").exists()
+
+
+def test_the_description_of_a_model_is_read_once(tmp_path, monkeypatch):
+    model = CoherenceModel(settings=SETTINGS).fit(FEATURES, LABELS)
+    model.save(tmp_path / "model")
+    read, opened = [], io.open
+
+    def watched(file, *arguments, **options):
+        read.append(Path(file).name if isinstance(file, str | Path) else file)
+        return opened(file, *arguments, **options)
+
+    monkeypatch.setattr("io.open", watched)
+    monkeypatch.setattr("builtins.open", watched)
+    load(tmp_path / "model")
+    assert read.count("model.json") == 1
 
 
 def test_unlike_documents_are_told_from_alike_ones():
@@ -122,15 +142,15 @@ def test_a_document_unlike_all_others_has_a_notice_and_is_never_sure():
     for one in model.assess(far):
         assert one.unlikeness > 1
         assert one.sureness == "unsure"
-        assert any(notice.startswith("It is unlike the texts that the model learnt from") for notice in one.notices)
+        assert "unlike" in codes(one.notices)
 
 
 @pytest.mark.parametrize(
     ("most", "words"), [(0.8, "sure"), (0.79, "fairly sure"), (0.6, "fairly sure"), (0.59, "unsure")]
 )
 def test_how_sure_a_model_is_in_words(most, words):
-    assert Assessment("a", {"a": most, "b": 1 - most}, {}, ()).sureness == words
-    assert Assessment(None, {"a": most, "b": 1 - most}, {}, ()).sureness is None
+    assert Assessment("a", 50.0, {"a": most, "b": 1 - most}, {}, ()).sureness == words
+    assert Assessment(None, None, {"a": most, "b": 1 - most}, {}, ()).sureness is None
 
 
 def test_kept_documents_hold_texts_only_if_asked_for(tmp_path):
@@ -142,14 +162,15 @@ def test_kept_documents_hold_texts_only_if_asked_for(tmp_path):
     model.keep_neighbours(FEATURES, LABELS, texts=[f"Text\u2028{row}\n." for row in range(60)])
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").neighbours_.texts[3] == "Text\u20283\n."
-    assert "can read them" in " ".join((tmp_path / "model" / "README.md").read_text().split())
-    for arguments, message in (
-        ({"labels": LABELS[:5]}, "60 documents to keep and 5 labels"),
-        ({"labels": ["new"] * 60}, "The kept documents have a label .*: 'new'"),
-        ({"labels": LABELS, "ids": ["a"]}, "and 1 ids"),
-        ({"labels": LABELS, "texts": ["a"]}, "and 1 texts"),
+    said = model.neighbours_.in_words()
+    assert " ".join(said.split()) in " ".join((tmp_path / "model" / "README.md").read_text().split())
+    for arguments, code in (
+        ({"labels": LABELS[:5]}, "label-count"),
+        ({"labels": ["new"] * 60}, "unknown-label"),
+        ({"labels": LABELS, "ids": ["a"]}, "label-count"),
+        ({"labels": LABELS, "texts": ["a"]}, "label-count"),
     ):
-        with pytest.raises(CohegraphError, match=message):
+        with refused(code):
             model.keep_neighbours(FEATURES, **arguments)
 
 
@@ -205,9 +226,8 @@ def test_damaged_beside_the_weights(tmp_path, change):
     model.keep_neighbours(FEATURES, LABELS)
     model.save(tmp_path / "model")
     _damaged(tmp_path / "model", change)
-    with pytest.raises(DamagedFileError, match="is damaged") as caught:
+    with refused("damaged-file", DamagedFileError):
         load(tmp_path / "model")
-    assert "\n" not in str(caught.value)
 
 
 def test_damaged_kept_documents(tmp_path):
@@ -217,13 +237,13 @@ def test_damaged_kept_documents(tmp_path):
     file = tmp_path / "model" / "documents.jsonl"
     whole = file.read_bytes()
     file.write_bytes(whole[:-5])
-    with pytest.raises(DamagedFileError, match="cut or changed"):
+    with refused("damaged-file", DamagedFileError):
         load(tmp_path / "model")
     file.write_bytes(whole.replace(b'"1"', b'"9"', 1))
-    with pytest.raises(DamagedFileError, match="SHA-256 differs"):
+    with refused("damaged-file", DamagedFileError):
         load(tmp_path / "model")
     file.unlink()
-    with pytest.raises(DamagedFileError, match=r"lacks its file documents\.jsonl"):
+    with refused("damaged-file", DamagedFileError):
         load(tmp_path / "model")
 
 
@@ -241,7 +261,8 @@ def test_english_looks_english(starter):
     "language", "de fr es it nl pt sv da nb pl ro ca fi tr cs hu id vi ru el ja zh ar he hi".split()
 )
 def test_other_languages_do_not(language):
-    sentences = importlib.import_module(f"spacy.lang.{language}.examples").sentences
+    # The file alone: to import the language takes seconds.
+    sentences = runpy.run_path(str(Path(spacy.__file__).parent / "lang" / language / "examples.py"))["sentences"]
     assert not looks_english(" ".join(sentences))
 
 
@@ -252,8 +273,8 @@ def test_languages_that_share_small_words_with_english():
 
 def test_another_language_has_a_notice(shipped):
     german = "Der Zug war wieder zu spät, und die Leute froren auf dem Bahnsteig. " * 3
-    assert any("does not look like English" in notice for notice in shipped.assess([german])[0].notices)
-    assert not any("English" in notice for notice in shipped.assess([ENGLISH])[0].notices)
+    assert "not-english" in codes(shipped.assess([german])[0].notices)
+    assert "not-english" not in codes(shipped.assess([ENGLISH])[0].notices)
 
 
 @pytest.mark.parametrize("keep_texts", [False, True])

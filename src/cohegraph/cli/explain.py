@@ -49,14 +49,15 @@ def explain(
     text = _text(file)
     _check_targets([one for one in (html, svg) if one is not None], [file, *([] if against is None else [against])])
     before = None if against is None else _text(str(against))
-    folder_of(model)
+    folder = folder_of(model)
+    # These import torch, which takes seconds: what is wrong with the input is said before.
     from cohegraph.explain.arcs import draw_arcs
     from cohegraph.explain.compare import compare
     from cohegraph.explain.explain import explain as why
     from cohegraph.explain.render import report
 
     set_threads(threads)
-    loaded = load(model, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    loaded = load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
     found = why(loaded, text, what_if=what_if, rescore=lambda texts: loaded.assess(texts, show_progress=True))
     earlier = None if before is None else loaded.explain(before, what_if=0)
     comparison = None if earlier is None else compare(earlier, found)
@@ -78,11 +79,13 @@ def _check_targets(targets: list[Path], sources: list[Path | str]) -> None:
     """Raise before any work is done where a file cannot be written, or would take the place of another."""
     for number, target in enumerate(targets):
         if any(target.resolve() == Path(other).resolve() for other in (*sources, *targets[:number])):
-            raise CohegraphError(f"{target} is named twice: write to another file.")
+            raise CohegraphError(f"{target} is named twice: write to another file.", code="named-twice")
         if target.is_dir():
-            raise CohegraphError(f"{target} is a folder: name a file to write to.")
+            raise CohegraphError(f"{target} is a folder: name a file to write to.", code="is-a-folder")
         if not os.access(target.parent, os.W_OK):
-            raise CohegraphError(f"Nothing can be written to {target.parent}: choose a folder that is there.")
+            raise CohegraphError(
+                f"Nothing can be written to {target.parent}: choose a folder that is there.", code="cannot-write"
+            )
 
 
 def _write(place: Path, content: str) -> None:
@@ -92,14 +95,18 @@ def _write(place: Path, content: str) -> None:
 
 def _default_input() -> str:
     if sys.stdin.isatty():
-        raise CohegraphError("Name a file to explain, or - to type or pipe a text: cohegraph explain FILE.txt")
+        raise CohegraphError(
+            "Name a file to explain, or - to type or pipe a text: cohegraph explain FILE.txt", code="no-input"
+        )
     return "-"
 
 
 def _text(name: str) -> str:
     text = decoded(sys.stdin.buffer.read(), "Standard input") if name == "-" else read_plain_text(Path(name))
     if not text.strip():
-        raise CohegraphError(f"{'Standard input' if name == '-' else name} has no text to explain.")
+        raise CohegraphError(
+            f"{'Standard input' if name == '-' else name} has no text to explain.", code="missing-text"
+        )
     return text
 
 

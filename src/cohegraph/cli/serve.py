@@ -6,17 +6,21 @@ import ipaddress
 import re
 import threading
 import webbrowser
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from cohegraph.cli.options import Device, EncoderPlace, ModelName, ParserPlace, Threads, VectorsPlace, set_threads
 from cohegraph.cli.output import say
-from cohegraph.errors import CohegraphError
-from cohegraph.models import load
+from cohegraph.errors import CohegraphError, MissingPartError
+from cohegraph.models import folder_of, load
+from cohegraph.serve.limits import Limits
+from cohegraph.serve.listening import bound
 from cohegraph.settings import parse_change
 
 TOKEN_VARIABLE = "COHEGRAPH_TOKEN"
+_PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")  # as RFC 6750 has it
 
@@ -50,26 +54,26 @@ def serve(
     It listens on this machine alone unless told otherwise. Texts are neither stored nor logged. SIGTERM or Ctrl-C stops
     it once everything that it took on is answered.
     """
-    try:
-        from cohegraph.serve.api import create_app
-        from cohegraph.serve.limits import Limits
-        from cohegraph.serve.page import add_page
-        from cohegraph.serve.server import Server, bound
-    except ImportError as error:
-        raise CohegraphError(
-            f"The server needs the package '{error.name}': install it with pip install \"cohegraph[serve]\"."
-        ) from None
-
-    for change in limit or []:
-        if "=" not in change:
-            raise CohegraphError(f"'{change}' is not a limit: write NAME=VALUE, such as sentences=500.")
-    limits = Limits.of(dict(parse_change(change) for change in limit or []))
+    limits = _limits(limit or [])
     if token is not None and not _TOKEN.fullmatch(token):
-        raise CohegraphError("The token cannot be sent in a header: choose one of letters, digits and -._~+/= only.")
+        raise CohegraphError(
+            "The token cannot be sent in a header: choose one of letters, digits and -._~+/= only.", code="bad-token"
+        )
     if not host.strip():
-        raise CohegraphError("There is no host to listen on: name one, such as --host 127.0.0.1.")
+        raise CohegraphError("There is no host to listen on: name one, such as --host 127.0.0.1.", code="no-host")
+    folder = folder_of(model)
+    for package in _PACKAGES:
+        if find_spec(package) is None:
+            raise MissingPartError(
+                f"The server needs the package '{package}': install it with pip install \"cohegraph[serve]\"."
+            )
     sock = bound(host, port)
-    loaded = load(model, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    # These import torch and FastAPI, which takes seconds: what is wrong with the options is said before.
+    from cohegraph.serve.api import create_app
+    from cohegraph.serve.page import add_page
+    from cohegraph.serve.server import Server
+
+    loaded = load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
 
     def prepare() -> None:
         set_threads(threads)
@@ -89,6 +93,15 @@ def serve(
     if browser:
         threading.Timer(0.3, webbrowser.open, (address + (f"#token={token}" if token else ""),)).start()
     Server(app, sock).run_until_stopped()
+
+
+def _limits(changes: list[str]) -> Limits:
+    for change in changes:
+        if "=" not in change:
+            raise CohegraphError(
+                f"'{change}' is not a limit: write NAME=VALUE, such as sentences=500.", code="bad-limit"
+            )
+    return Limits.of(dict(parse_change(change) for change in changes))
 
 
 def _for_address(host: str) -> str:

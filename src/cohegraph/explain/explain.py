@@ -85,7 +85,9 @@ def explain(
         rescore: What scores changed texts; by default the model itself.
     """
     if not isinstance(text, str):
-        raise CohegraphError(f"What is explained must be a text and is of type {type(text).__name__}.")
+        raise CohegraphError(
+            f"What is explained must be a text and is of type {type(text).__name__}.", code="not-a-text"
+        )
     seen = look_at(model, parsed(model, text), neighbours=neighbours)
     wanted = seen.chosen(what_if)
     changes = [change for sentence in wanted for change in seen.changes(sentence)]
@@ -115,12 +117,12 @@ class Seen:
         """The sentences to try changes with, counted from 0."""
         count = len(self.document.sentences)
         if not isinstance(what_if, int) and not all(isinstance(number, int) for number in what_if):
-            raise CohegraphError("what_if takes a number of sentences, or a list of their numbers.")
+            raise CohegraphError("what_if takes a number of sentences, or a list of their numbers.", code="bad-what-if")
         if isinstance(what_if, int):
             return sorted(number - 1 for number in self.explanation.loosest[: max(what_if, 0)])
         for number in what_if:
             if not 1 <= number <= count:
-                raise CohegraphError(f"There is no sentence {number}: the text has {count}.")
+                raise CohegraphError(f"There is no sentence {number}: the text has {count}.", code="no-such-sentence")
         return sorted({number - 1 for number in what_if})
 
     def changes(self, sentence: int) -> list[Change]:

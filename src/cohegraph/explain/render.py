@@ -55,7 +55,7 @@ def comparison_fragment(before: Explanation, after: Explanation) -> str:
         found=found,
         texts={"before": before.sentences, "after": after.sentences},
         change=_points(found.score_change),
-        versions={"Earlier version": _about(before), "Your text": _about(after)},
+        versions=[("before", "Earlier version", _about(before)), ("after", "Your text", _about(after))],
     )
 
 
@@ -117,6 +117,8 @@ def _about(explanation: Explanation) -> dict[str, Any]:
         ],
         "notices": explanation.notices,
         "summary": _summary(explanation),
+        "links": len(explanation.links),
+        "loose": [one.number for one in explanation.sentences if one.loose],
         "picture": Markup(draw_arcs(explanation, inside=True)),
         "pieces": list(_pieces(explanation)),
         "sentences": [_sentence(one, links_of[one.number], verdict) for one in explanation.sentences],
@@ -208,13 +210,15 @@ def _sentence(sentence: SentenceView, links: list[Link], verdict: Verdict) -> di
     tried = sentence.what_if
     what_if = []
     if tried is not None and tried.removed is not None:
-        what_if.append(f"Without it: {_change(verdict, tried.removed)}")
+        words = f"Without it: {_change(verdict, tried.removed)}"
+        what_if.append({"kind": "removed", "score": tried.removed.score, "words": words})
     if tried is not None and tried.moved is not None:
         places = _number(tried.moved.places, "place")
-        what_if.append(
+        words = (
             f"Moved to be sentence {tried.moved.to}, the best of {places} tried: "
             f"{_change(verdict, tried.moved.verdict)}"
         )
+        what_if.append({"kind": "moved", "score": tried.moved.verdict.score, "words": words})
     return {
         "view": sentence,
         "links": [

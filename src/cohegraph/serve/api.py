@@ -267,7 +267,8 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
         # More than the queue holds would be put off for ever.
         most = min(limits.texts, limits.queue)
         if len(texts) > most:
-            raise problems.ProblemError(413, f"There are {len(texts)} texts, and {most} is the most: use {STREAM}.")
+            detail = f"There are {len(texts)} texts, and {most} is the most: use {STREAM}."
+            raise problems.ProblemError(413, "too-many-texts", detail)
         found = await batcher.assess(texts)
         return AssessAnswer(model=model.name_, results=[AssessedText(**one.to_dict()) for one in found])
 
@@ -287,7 +288,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list o
         """The level of any number of texts, JSON Lines in and out, in their order.
 
         A line is a string, or an object with a string as `text` and perhaps an `id`. The answer to each has its number
-        as `line`, its `id`, and what /v1/assess gives, or `error`. Blank lines count and have no answer.
+        as `line`, its `id`, and what /v1/assess gives, or `error` and its `code`. Blank lines count and have no answer.
         """
         return LinesResponse(answers(request.stream(), batcher, limits))
 

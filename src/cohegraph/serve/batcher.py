@@ -38,12 +38,26 @@ class TooBusyError(Exception):
 class StoppedError(Exception):
     """The server takes on nothing more."""
 
+    code = "stopping"
+
     def __init__(self) -> None:
         super().__init__("The server has stopped taking on texts: start it again.")
 
 
 class TooLongError(CohegraphError):
-    """A text has more sentences than the server takes on."""
+    """A text has more characters or sentences than the server takes on; ``number`` is its number among others."""
+
+    def __init__(self, count: int, what: str, most: int, number: int | None = None) -> None:
+        text = "The text" if number is None else f"Text {number}"
+        super().__init__(
+            f"{text} has {count} {what}, and {most} is the most that this server takes on: send less.",
+            code=f"too-many-{what}",
+        )
+        self.count, self.what, self.most, self.number = count, what, most, number
+
+    def of(self, number: int) -> TooLongError:
+        """The error of a text among others, counted from 1."""
+        return TooLongError(self.count, self.what, self.most, number)
 
 
 @dataclass(eq=False)
@@ -137,7 +151,7 @@ class Batcher:
         results = []
         for number, one in enumerate(found, start=1):
             if isinstance(one, TooLongError):
-                raise TooLongError(str(one).replace("The text", f"Text {number}", 1) if len(texts) > 1 else str(one))
+                raise one.of(number) if len(texts) > 1 else one
             if isinstance(one, BaseException):
                 raise one
             results.append(one)
@@ -297,9 +311,7 @@ def too_many_sentences(document: Document, limits: Limits) -> TooLongError | Non
 
 
 def _too_many(count: int, what: str, most: int) -> TooLongError | None:
-    if count <= most:
-        return None
-    return TooLongError(f"The text has {count} {what}, and {most} is the most that this server takes on: send less.")
+    return None if count <= most else TooLongError(count, what, most)
 
 
 def _outcome(work: Callable[..., Any], *arguments: Any) -> Any:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import Metrics
-from cohegraph.serve.problems import FAILED, log_failure, problem
+from cohegraph.serve.problems import failed, log_failure, problem
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -52,6 +52,8 @@ class State:
 
 class _TooLargeError(HTTPException):
     """An error that FastAPI, which reads the body, lets pass."""
+
+    code = "body-too-large"
 
     def __init__(self, most: int) -> None:
         super().__init__(413, f"The request is larger than {most} bytes: send less at once, or use {STREAM}.")
@@ -104,7 +106,7 @@ class Guard:
             # the server closes its connection.
             log_failure(error)
             if not status:
-                await problem(500, FAILED)(scope, receive, sent)
+                await failed()(scope, receive, sent)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(route, str(_GONE if gone or not status else status)).inc()
@@ -138,7 +140,9 @@ class Guard:
             await wrong(scope, receive, send)
             return
         if not self._allowed(path, headers):
-            refused = problem(401, "This server needs a token: send it as 'Authorization: Bearer TOKEN'.")
+            refused = problem(
+                401, "token-required", "This server needs a token: send it as 'Authorization: Bearer TOKEN'."
+            )
             refused.headers["WWW-Authenticate"] = "Bearer"
             await refused(scope, receive, send)
             return
@@ -155,7 +159,7 @@ class Guard:
         declared = headers.get(b"content-length", b"").lstrip(b"0")
         too_large = declared.isdigit() and (len(declared) > len(str(most)) or int(declared) > most)
         if path != STREAM and too_large:
-            await problem(413, _TooLargeError(most).detail)(scope, receive, send)
+            await problem(413, _TooLargeError.code, _TooLargeError(most).detail)(scope, receive, send)
         else:
             await self._app(scope, limited, send)
 
@@ -165,11 +169,12 @@ class Guard:
         if self._hosts is not None and name not in self._hosts:
             return problem(
                 421,
+                "unknown-host",
                 f"This server does not go by the name '{name[:_LONGEST_NAME]}': call it by the address that it printed "
                 "when it started, or start it with --allow-host and that name.",
             )
         if method != "GET" and headers.get(b"sec-fetch-site") == b"cross-site":
-            return problem(403, "A page of another site may not use this server: call it from a program.")
+            return problem(403, "cross-site", "A page of another site may not use this server: call it from a program.")
         return None
 
     def _allowed(self, path: str, headers: dict[bytes, bytes]) -> bool:

@@ -31,9 +31,11 @@ class Limits(BaseModel):
             name = first["loc"][0]
             if name not in cls.model_fields:
                 raise CohegraphError(
-                    f"There is no limit '{name}': choose from {', '.join(cls.model_fields)}."
+                    f"There is no limit '{name}': choose from {', '.join(cls.model_fields)}.", code="no-limit"
                 ) from None
-            raise CohegraphError(f"The limit {name}={first['input']} is not valid: {in_words(first)}.") from None
+            raise CohegraphError(
+                f"The limit {name}={first['input']} is not valid: {in_words(first)}.", code="bad-limit"
+            ) from None
 
     body: int = Field(2_000_000, ge=1_000, description="Bytes of a request, or of one line of a stream.")
     texts: int = Field(256, ge=1, description="Texts in one request.")

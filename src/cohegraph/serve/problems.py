@@ -14,15 +14,18 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from cohegraph.errors import CohegraphError, in_words
-from cohegraph.serve.batcher import StoppedError, TooBusyError
+from cohegraph.serve.batcher import StoppedError, TooBusyError, TooLongError
 from cohegraph.strings import well_formed
 
 MEDIA_TYPE = "application/problem+json"
 # Marks the steps in the place of an error that no client has written: which one of several kinds of body it has sent.
 KIND = "kind:"
-FAILED = "The server failed at this: try again, or send another text."
+FAILED, FAILED_CODE = "The server failed at this: try again, or send another text.", "server-failed"
 _SECONDS_TO_WAIT = 1
 _LONGEST_PLACE = 80
+_CODES = {400: "not-json", 404: "not-found", 405: "method-not-allowed"}
+# What pydantic complains of, by its names for it; all else is a value that is not valid.
+_CODES_OF_FIELDS = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
 _log = logging.getLogger("cohegraph.serve")
 
 
@@ -32,27 +35,43 @@ class Problem(BaseModel):
     type: str = "about:blank"
     title: str = Field(description="What kind of problem it is.")
     status: int
-    detail: str = Field(description="What is wrong with this request, and what to do.")
+    code: str = Field(description="What is wrong, for programs: it stays the same when `detail` is reworded.")
+    detail: str = Field(description="What is wrong with this request, and what to do, for people.")
+    field: str | None = Field(None, description="The field of the request that is wrong, such as `texts.1`.")
 
 
 class ProblemError(Exception):
     """Ends a request with a problem description."""
 
-    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.headers = status, detail, headers
+        self.status, self.code, self.detail = status, code, detail
 
 
-def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def problem(
+    status: int, code: str, detail: str, *, field: str | None = None, headers: dict[str, str] | None = None
+) -> JSONResponse:
     """The answer to a request that cannot be served."""
-    # The names of fields that a client made up may hold what cannot be written as UTF-8.
-    found = Problem(title=HTTPStatus(status).phrase, status=status, detail=well_formed(detail))
+    found = Problem(
+        title=HTTPStatus(status).phrase,
+        status=status,
+        code=code,
+        # The names of fields that a client made up may hold what cannot be written as UTF-8.
+        detail=well_formed(detail),
+        field=None if field is None else well_formed(field),
+    )
     return JSONResponse(found.model_dump(), status, headers, MEDIA_TYPE)
 
 
 def too_busy() -> JSONResponse:
     """The answer where too many texts wait."""
-    return problem(429, "Too many texts are waiting: try again in a moment.", {"Retry-After": str(_SECONDS_TO_WAIT)})
+    wait = {"Retry-After": str(_SECONDS_TO_WAIT)}
+    return problem(429, "too-busy", "Too many texts are waiting: try again in a moment.", headers=wait)
+
+
+def failed() -> JSONResponse:
+    """The answer where the server itself failed."""
+    return problem(500, FAILED_CODE, FAILED)
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -77,12 +96,12 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ProblemError)
     async def _own(_: Request, error: ProblemError) -> JSONResponse:
-        return problem(error.status, error.detail, error.headers)
+        return problem(error.status, error.code, error.detail)
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
         headers = dict(error.headers) if error.headers else None
-        return problem(error.status_code, _sentence(request, error), headers)
+        return problem(error.status_code, _code(error), _sentence(request, error), headers=headers)
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -90,7 +109,11 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(CohegraphError)
     async def _refused(_: Request, error: CohegraphError) -> JSONResponse:
-        return problem(422, str(error))
+        return problem(422, error.code, str(error))
+
+    @app.exception_handler(TooLongError)
+    async def _too_long(_: Request, error: TooLongError) -> JSONResponse:
+        return problem(422, error.code, str(error), field=None if error.number is None else f"texts.{error.number - 1}")
 
     @app.exception_handler(TooBusyError)
     async def _busy(_: Request, __: TooBusyError) -> JSONResponse:
@@ -98,7 +121,12 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(StoppedError)
     async def _stopped(_: Request, error: StoppedError) -> JSONResponse:
-        return problem(503, str(error))
+        return problem(503, error.code, str(error))
+
+
+def _code(error: HTTPException) -> str:
+    """The code of an error of the framework: its own, or one for its status."""
+    return str(getattr(error, "code", None) or _CODES.get(error.status_code, "http-error"))
 
 
 def _sentence(request: Request, error: HTTPException) -> str:
@@ -118,9 +146,13 @@ def _not_valid(error: RequestValidationError) -> JSONResponse:
     first = error.errors()[0]
     within, *steps = (str(step) for step in first["loc"] if not str(step).startswith(KIND))
     if first["type"] == "json_invalid":
-        return problem(400, f"The body is not JSON from character {steps[0]} on: mend it there.")
+        return problem(400, "not-json", f"The body is not JSON from character {steps[0]} on: correct it there.")
     if within == "body" and isinstance(error.body, bytes):
-        return problem(415, "The body is not taken for JSON: send the header 'Content-Type: application/json'.")
+        return problem(
+            415, "wrong-content-type", "The body is not declared as JSON: send 'Content-Type: application/json'."
+        )
     place = ".".join(steps)[:_LONGEST_PLACE]
-    what = f"field '{place}'" if place else within
-    return problem(422, f"The {what} is not valid: {in_words(first)}.")
+    if not place:
+        return problem(422, f"invalid-{within}", f"The {within} is not valid: {in_words(first)}.")
+    code = _CODES_OF_FIELDS.get(first["type"], "invalid-field")
+    return problem(422, code, f"The field '{place}' is not valid: {in_words(first)}.", field=place)

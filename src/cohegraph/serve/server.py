@@ -12,7 +12,6 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from cohegraph.errors import CohegraphError
 from cohegraph.serve.api import Service
 
 # Seconds within which two signals are one request to stop.
@@ -87,19 +86,3 @@ class Server(uvicorn.Server):
 
 def _is_fresh(connection: Any) -> bool:
     return getattr(connection, "cycle", False) is None
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens, or one sentence that says why there is none."""
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, port))
-        sock.listen(2048)
-    except (OSError, OverflowError, UnicodeError, TypeError) as error:  # the last two: names that cannot be names
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CohegraphError(
-            f"The server cannot listen on {host}, port {port} ({reason}): choose another --host or --port."
-        ) from None
-    return sock

@@ -11,6 +11,7 @@ import json
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import asdict, dataclass
 from typing import IO, Any, cast
 
 from starlette.requests import ClientDisconnect
@@ -20,12 +21,20 @@ from starlette.types import Receive, Scope, Send
 from cohegraph.errors import CohegraphError
 from cohegraph.serve.batcher import Batcher, StoppedError
 from cohegraph.serve.limits import Limits
-from cohegraph.serve.problems import FAILED, log_failure
+from cohegraph.serve.problems import FAILED, FAILED_CODE, log_failure
 
 # What the answer to a line repeats of it, and its outcome or what is wrong with it.
-_Waiting = tuple[dict[str, Any], "asyncio.Future[Any] | str"]
+_Waiting = tuple[dict[str, Any], "asyncio.Future[Any] | _Wrong"]
 _IN_MEMORY = 4_000_000
 _AT_ONCE = 65_536
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """What is wrong with a line, for people and for programs."""
+
+    error: str
+    code: str
 
 
 class LinesResponse(StreamingResponse):
@@ -65,7 +74,7 @@ async def answers(body: AsyncIterator[bytes], batcher: Batcher, limits: Limits) 
         await asyncio.gather(*tasks, return_exceptions=True)
         while not waiting.empty():  # nobody will take the outcome of these
             line = waiting.get_nowait()
-            if line is not None and not isinstance(line[1], str):
+            if line is not None and isinstance(line[1], asyncio.Future):
                 line[1].cancel()
         spool.close()
 
@@ -75,16 +84,16 @@ async def _read(
 ) -> None:
     """Read lines and hand their texts in."""
     async for number, line in _lines(body, limits.body):
-        about, text, wrong = _parsed(line, number)
-        outcome: asyncio.Future[Any] | str
+        about, text = _parsed(line, number)
+        outcome: asyncio.Future[Any] | _Wrong
         try:
-            outcome = wrong if text is None else await batcher.assess_when_free(text)
+            outcome = text if isinstance(text, _Wrong) else await batcher.assess_when_free(text)
         except StoppedError as error:
-            outcome = str(error)
+            outcome = _Wrong(str(error), error.code)
         try:
             await waiting.put((about, outcome))
         except asyncio.CancelledError:
-            if not isinstance(outcome, str):
+            if isinstance(outcome, asyncio.Future):
                 outcome.cancel()
             raise
     await waiting.put(None)
@@ -97,38 +106,38 @@ async def _write(waiting: asyncio.Queue[_Waiting | None], spool: _Spool) -> None
     spool.finish()
 
 
-async def _answer(about: dict[str, Any], outcome: asyncio.Future[Any] | str) -> bytes:
-    if isinstance(outcome, str):
-        found: dict[str, Any] = {"error": outcome}
+async def _answer(about: dict[str, Any], outcome: asyncio.Future[Any] | _Wrong) -> bytes:
+    if isinstance(outcome, _Wrong):
+        found = asdict(outcome)
     else:
         try:
             found = (await outcome).to_dict()
         except (CohegraphError, StoppedError) as error:
-            found = {"error": str(error)}
+            found = asdict(_Wrong(str(error), error.code))
         except Exception as error:  # the lines behind it are answered all the same
             log_failure(error)
-            found = {"error": FAILED}
+            found = asdict(_Wrong(FAILED, FAILED_CODE))
     return json.dumps({**about, **found}).encode() + b"\n"
 
 
-def _parsed(line: bytes | None, number: int) -> tuple[dict[str, Any], str | None, str]:
-    """What the answer repeats of a line, its text, or what is wrong with it."""
+def _parsed(line: bytes | None, number: int) -> tuple[dict[str, Any], str | _Wrong]:
+    """What the answer repeats of a line, and its text or what is wrong with it."""
     about: dict[str, Any] = {"line": number}
     if line is None:
-        return about, None, "The line is longer than this server takes on: send shorter texts."
+        return about, _Wrong("The line is longer than this server takes on: send shorter texts.", "line-too-long")
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        return about, None, "The line is not JSON: write one string or object on every line."
+        return about, _Wrong("The line is not JSON: write one string or object on every line.", "not-json")
     if isinstance(value, str):
-        return about, value, ""
+        return about, value
     identity = value.get("id") if isinstance(value, dict) else None
     if identity is not None and (not isinstance(identity, str | int) or isinstance(identity, bool)):
-        return about, None, "The id must be a string or a whole number."
+        return about, _Wrong("The id must be a string or a whole number.", "invalid-id")
     about |= {} if identity is None else {"id": identity}
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        return about, None, 'The line must be a string or an object with a string as "text".'
-    return about, value["text"], ""
+        return about, _Wrong('The line must be a string or an object with a string as "text".', "invalid-line")
+    return about, value["text"]
 
 
 async def _lines(body: AsyncIterator[bytes], longest: int) -> AsyncIterator[tuple[int, bytes | None]]:

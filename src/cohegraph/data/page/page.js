@@ -8,8 +8,10 @@
   const STAY = 200, STAY_EACH = 5;
   let timer = null, running = null, staying = null, trying = null, shown = null, comparing = false;
 
-  function say(words) { status.textContent = words; }
-  function complain(words) { trouble.textContent = words; trouble.hidden = !words; }
+  // What is said is for people; what is set beside it, as data-state and data-code, is for programs and stays the same.
+  function say(words, state = "") { status.textContent = words; status.dataset.state = state; }
+  function complain(words, code = "") { trouble.textContent = words; trouble.hidden = !words; trouble.dataset.code = code; }
+  function wrong(words, code) { return Object.assign(new Error(words), { code }); }
 
   function tokenGiven() {
     const given = new URLSearchParams(location.hash.slice(1)).get("token");
@@ -26,15 +28,18 @@
       answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Error("The server does not answer. Your text is still here: start the server again, then press the button.");
+      throw wrong("The server does not answer. Your text is still here: start the server again, then press the button.", "no-answer");
     }
     if (!answer.ok) {
-      let detail = `The server answers with ${answer.status}.`;
-      try { detail = (await answer.json()).detail || detail; } catch { /* no description */ }
+      let detail = `The server answers with ${answer.status}.`, code = `status-${answer.status}`;
+      try {
+        const problem = await answer.json();
+        [detail, code] = [problem.detail || detail, problem.code || code];
+      } catch { /* no description */ }
       if (answer.status === 401) detail = "This server asks for a token: put #token= and the token behind the address of this page.";
       if (answer.status === 413) detail = "The text is too long for this server: try a part of it.";
       if (answer.status === 429) detail = "The server is busy: try again in a moment.";
-      throw new Error(detail);
+      throw wrong(detail, code);
     }
     return answer;
   }
@@ -60,10 +65,10 @@
       results.classList.remove("stale");
       exportsBox.hidden = true;
       shown = null;
-      say(comparing ? "Paste both versions." : "Paste a text to begin.");
+      say(comparing ? "Paste both versions." : "Paste a text to begin.", "empty");
       return;
     }
-    say("Reading …");
+    say("Reading …", "reading");
     results.classList.add("stale");
     const start = performance.now();
     try {
@@ -80,11 +85,11 @@
       results.classList.remove("stale");
       shown = wanted;
       exportsBox.hidden = false;
-      say(`Looked at in ${((performance.now() - start) / 1000).toFixed(2)} s.`);
+      say(`Looked at in ${((performance.now() - start) / 1000).toFixed(2)} s.`, "done");
     } catch (error) {
       if (error.name === "AbortError") return;
       say("");
-      complain(error.message); // and what is shown stays pale: it is not about this text
+      complain(error.message, error.code); // and what is shown stays pale: it is not about this text
     }
   }
 
@@ -101,8 +106,11 @@
     const seen = asked.get(view) || asked.set(view, new Set()).get(view);
     if (seen.has(number)) return;
     const mine = trying = new AbortController();
-    const place = () => view.querySelector(`.chosen-sentence[data-sentence="${number}"] .what-if`);
-    if (place()) place().textContent = "Trying the text without it, and with it elsewhere …";
+    function tell(words, code = "") {
+      const place = view.querySelector(`.chosen-sentence[data-sentence="${number}"] .what-if`);
+      if (place) { place.textContent = words; place.dataset.code = code; }
+    }
+    tell("Trying the text without it, and with it elsewhere …");
     try {
       const answer = await post("/page/explanation", { text: view.dataset.text, what_if: [number] }, mine.signal);
       const item = fragmentOf(await answer.text()).querySelector(`.sentences > li[data-sentence="${number}"]`);
@@ -110,7 +118,8 @@
       view.refreshSentence(number, item);
       seen.add(number);
     } catch (error) {
-      if (place()) place().textContent = error.name === "AbortError" ? "" : error.message;
+      if (error.name === "AbortError") tell("");
+      else tell(error.message, error.code);
     }
   }
 
@@ -126,7 +135,7 @@
     if (!format || !shown) return;
     complain("");
     const both = shown.comparing && format !== "svg";
-    say(both || format === "svg" ? "Writing …" : "Writing, and trying what removing or moving the loosest sentences would change: a few seconds, more for a long text …");
+    say(both || format === "svg" ? "Writing …" : "Writing, and trying what removing or moving the loosest sentences would change: a few seconds, more for a long text …", "writing");
     const buttons = exportsBox.querySelectorAll("button");
     buttons.forEach((button) => { button.disabled = true; });
     try {
@@ -134,8 +143,8 @@
         ? await post(`/v1/compare?format=${format}`, { before: shown.before, after: shown.text })
         : await post(`/v1/explain?format=${format}`, { text: shown.text, what_if: 12 });
       download(await answer.text(), answer.headers.get("Content-Type"), `coherence.${format}`);
-      say("Saved.");
-    } catch (error) { say(""); complain(error.message); }
+      say("Saved.", "saved");
+    } catch (error) { say(""); complain(error.message, error.code); }
     buttons.forEach((button) => { button.disabled = false; });
   });
 
@@ -143,8 +152,9 @@
     try {
       return { name: file.name, text: new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer()) };
     } catch (error) {
-      const why = error instanceof TypeError ? "is not plain text: save it as plain text (UTF-8)" : "cannot be read";
-      return { name: file.name, wrong: `${file.name} ${why}.` };
+      const [why, code] = error instanceof TypeError
+        ? ["is not plain text: save it as plain text (UTF-8)", "not-text"] : ["cannot be read", "cannot-read"];
+      return { name: file.name, wrong: `${file.name} ${why}.`, code };
     }
   }
   let taken = 0, listed = [];
@@ -162,38 +172,47 @@
     const mine = taken;
     complain("");
     if (found.length === 1) {
-      if (found[0].wrong) complain(found[0].wrong);
+      if (found[0].wrong) complain(found[0].wrong, found[0].code);
       else put(found[0].text);
       return;
     }
     const rows = $("file-rows");
     $("several").hidden = false;
     rows.replaceChildren();
-    say(`Reading ${found.length} files …`);
+    delete rows.dataset.read;
+    say(`Reading ${found.length} files …`, "reading-files");
     let done = 0;
     listed = [];
     for (const one of found) {
       if (mine !== taken) return; // others were dropped meanwhile
       const row = rows.insertRow();
+      row.dataset.code = one.code || "";
       const button = Object.assign(document.createElement("button"), { type: "button", className: "as-link", textContent: one.name });
       button.addEventListener("click", () => {
         [...rows.rows].forEach((other) => { other.classList.toggle("open", other === row); other.ariaCurrent = other === row ? "true" : null; });
         put(one.text);
       });
       row.insertCell().append(one.wrong ? one.name : button);
-      const cells = [row.insertCell(), row.insertCell(), row.insertCell()];
-      const entry = { file: one.name, level: "", sure: "", "mind this": one.wrong || "" };
+      const entry = { file: one.name, level: "", score: "", sure: "", "mind this": one.wrong || "" };
+      const cells = Object.fromEntries(Object.keys(entry).slice(1).map((name) => [name, row.insertCell()]));
+      Object.entries(cells).forEach(([name, cell]) => { cell.dataset.column = name; });
       listed.push(entry);
-      if (one.wrong) { cells[2].textContent = one.wrong; continue; }
-      try {
-        const verdict = (await (await post("/v1/assess", { text: one.text })).json()).results[0];
-        Object.assign(entry, { level: verdict.level ?? "none", sure: verdict.sureness ?? "", "mind this": verdict.notices.join(" ") });
-        Object.entries(verdict.probabilities).forEach(([level, probability]) => { entry[`probability of ${level}`] = probability.toFixed(4); });
-        done += 1;
-      } catch (error) { entry["mind this"] = error.message; }
-      ["level", "sure", "mind this"].forEach((name, i) => { cells[i].textContent = entry[name]; });
+      if (!one.wrong) {
+        try {
+          const verdict = (await (await post("/v1/assess", { text: one.text })).json()).results[0];
+          Object.assign(entry, {
+            level: verdict.level ?? "none", score: verdict.score?.toFixed(1) ?? "", sure: verdict.sureness ?? "",
+            "mind this": verdict.notices.join(" "),
+          });
+          Object.entries(verdict.probabilities).forEach(([level, probability]) => { entry[`probability of ${level}`] = probability.toFixed(4); });
+          done += 1;
+        } catch (error) { entry["mind this"] = error.message; row.dataset.code = error.code; }
+      }
+      Object.entries(cells).forEach(([name, cell]) => { cell.textContent = entry[name]; });
     }
-    if (mine === taken) say(`${done} of ${found.length} files read.`);
+    if (mine !== taken) return;
+    Object.assign(rows.dataset, { read: done, of: found.length });
+    say(`${done} of ${found.length} files read.`, "files-read");
   }
   function put(value) { text.value = value; look(); text.focus(); }
 

@@ -24,7 +24,7 @@ function attachView(root) {
       link.classList.toggle("on", on);
       if (on) spans.get(source === number ? target : source)?.classList.add("linked-with");
     });
-    if (number === null) { panel.replaceChildren(); return; }
+    if (number === null) { panel.replaceChildren(); delete panel.dataset.sentence; return; }
     panel.replaceChildren(...[...items.get(number).childNodes].map((node) => node.cloneNode(true)));
     panel.dataset.sentence = number;
   }
