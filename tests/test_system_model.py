@@ -505,7 +505,7 @@ def test_train_then_assess(name, change, run, corpus, tiny_bert, starter, tmp_pa
     ]
     code, out, err = run("train", corpus, "--system", name, "--out", tmp_path / "m", "--folds", 2, *changes)
     assert code == 0, err
-    assert "Accuracy in 2-fold cross-validation" in out
+    assert "2-fold" in out
     model = cohegraph.load(tmp_path / "m")
     if change:
         assert str(model.system_.hyper_parameters[change.split("=")[0]]) == change.split("=")[1]

@@ -78,7 +78,7 @@ def command(
     """
     settings = _settings(preset_name, stack, model, changes)
     if address and engine is not Engine.RAY:
-        raise CohegraphError("--address is that of a Ray cluster: add --engine ray.")
+        raise CohegraphError("--address is that of a Ray cluster: add --engine ray.", code="address-without-ray")
     from cohegraph.corpora.columns import Columns
     from cohegraph.corpora.stream import Documents
     from cohegraph.features import Featurizer
@@ -124,7 +124,9 @@ def _settings(preset_name: str, stack: str, model: str | None, changes: list[str
     if model is None:
         return preset(preset_name, stack).replaced(dict(parse_change(change) for change in changes or []))
     if changes or (preset_name, stack) != (_PRESET, _STACK):
-        raise CohegraphError("The settings are those of --model: leave out --preset, --stack and --set.")
+        raise CohegraphError(
+            "The settings are those of --model: leave out --preset, --stack and --set.", code="two-settings"
+        )
     from cohegraph.models import load
 
     return load(model).settings_

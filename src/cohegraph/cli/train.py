@@ -7,7 +7,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from cohegraph.cli import INTERRUPTED
@@ -135,11 +134,11 @@ def train(
         )
     model = _new_model(system, _settings(graded, preset_name, stack), wanted, order, device)
     target = check_target(out)
-    _check_labels(model, graded, folds)
+    summary = _checked_labels(model, graded, folds)
     set_threads(threads)
     unfinished = target.with_name(f"{target.name}.unfinished")
     try:
-        features = _features(model, graded)
+        features = _features(model, graded, summary)
         with _only_trainer(unfinished, in_chunks):
             model, validation = _trained(model, features, graded, folds, workers, unfinished if in_chunks else None)
             if keep_neighbours or keep_texts:
@@ -181,35 +180,32 @@ def _new_model(
     return CoherenceModel(system, settings, levels, device, hyper_parameters or None)
 
 
-def _check_labels(model: CoherenceModel, graded: Corpus | StoredCorpus, folds: int) -> None:
-    """Raise where labels cannot be learnt or documents not be split; say what there is."""
+def _checked_labels(model: CoherenceModel, graded: Corpus | StoredCorpus, folds: int) -> str:
+    """What there is to learn from, in a sentence; an error where it cannot be learnt, or not be split into folds."""
     from cohegraph.model.answers import Answers
     from cohegraph.model.validation import check_folds
 
-    settings = model.resolved_settings.objective
-    answers = Answers.of(graded.labels, graded.known_groups, model.levels, settings)
+    settings, groups = model.resolved_settings.objective, graded.known_groups
+    answers = Answers.of(graded.labels, groups, model.levels, settings)
     if folds:
-        check_folds(np.array(graded.labels) if settings.is_of_levels else None, graded.known_groups, folds)
+        check_folds(as_labels(graded.labels) if settings.is_of_levels else None, groups, folds)
+    number, ratings = len(answers.targets), 100 * answers.targets.values
     if not settings.is_of_levels:
-        ratings = answers.targets.values
-        say(
-            f"{len(ratings)} documents, rated {100 * ratings.mean():.0f} of 100 on average "
-            f"(± {100 * ratings.std():.0f})."
-        )
-        return
+        return f"{number} documents, rated {ratings.mean():.0f} of 100 on average (± {ratings.std():.0f})."
     counts = answers.counted(answers.targets)
-    shares = ", ".join(f"{level}: {counts[str(level)]}" for level in answers.levels)
-    say(f"{len(answers.targets)} documents ({shares}).")
-    if not answers.ordered:
-        say("The order of these levels is not known: name them from lowest to highest with --levels.")
+    order = "" if answers.ordered else " The order of these levels is not known: name it with --levels."
+    return f"{number} documents ({', '.join(f'{level}: {counts[str(level)]}' for level in answers.levels)}).{order}"
 
 
-def _features(model: CoherenceModel, graded: Corpus | StoredCorpus) -> Features:
+def _features(model: CoherenceModel, graded: Corpus | StoredCorpus, summary: str) -> Features:
     """The features of the documents; what is wrong with them, or with the pretrained parts, is noticed first."""
-    if not isinstance(graded, Corpus):
-        return model.featurize(graded.features)
-    model.featurizer.load(model.needs)
-    return model.featurize(graded.texts, show_progress=True)
+    if isinstance(graded, Corpus):
+        model.featurizer.load(model.needs)
+        say(summary)
+        return model.featurize(graded.texts, show_progress=True)
+    features = model.featurize(graded.features)
+    say(summary)
+    return features
 
 
 def _trained(

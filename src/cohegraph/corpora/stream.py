@@ -133,7 +133,9 @@ class Documents:
     def _looked_at(self, name: str) -> Iterator[_Part]:
         file = Path(name)
         if "://" in name:
-            error = CohegraphError(f"{name} is an address: only 'cohegraph featurize --engine ray' reads addresses.")
+            error = CohegraphError(
+                f"{name} is an address: only 'cohegraph featurize --engine ray' reads addresses.", code="is-an-address"
+            )
             yield _Part(name, error=error)
         elif name != STANDARD_INPUT and _is_folder(file):
             texts, tables = sorted(file.rglob("*.txt")), sorted(path for path in file.rglob("*") if is_table(path))

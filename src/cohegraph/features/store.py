@@ -161,14 +161,16 @@ class FeatureStore:
         if not labelled.any():
             raise CohegraphError(
                 f"The documents in {self.folder} have no labels: make features of a table with a column 'label', or of "
-                "another name that --label-column tells."
+                "another name that --label-column tells.",
+                code="missing-label",
             )
         if labelled.all():
             return corpus
         if not skip_unlabelled:
             raise CohegraphError(
                 f"{int((~labelled).sum())} of {len(labelled)} documents in {self.folder} have no label: leave them out "
-                "with --skip-unlabelled."
+                "with --skip-unlabelled.",
+                code="missing-label",
             )
         return corpus.only(labelled)
 

@@ -47,13 +47,17 @@ def only_trainer(folder: Path) -> Iterator[None]:
         stream = (folder / _LOCK).open("w")
     except FileExistsError:
         raise CohegraphError(
-            f"{folder} is a file, and the training is kept in a folder of that name: move it."
+            f"{folder} is a file, and the training is kept in a folder of that name: move it.", code="foreign-folder"
         ) from None
     except OSError as error:
-        raise CohegraphError(f"The training cannot be kept in {folder}: {error.strerror}.") from None
+        raise CohegraphError(
+            f"The training cannot be kept in {folder}: {error.strerror}.", code="cannot-write"
+        ) from None
     with stream:
         if not lock(stream):
-            raise CohegraphError(f"Another process is training the model of {folder}: wait for it, or stop it.")
+            raise CohegraphError(
+                f"Another process is training the model of {folder}: wait for it, or stop it.", code="in-use"
+            )
         try:
             yield
         finally:
@@ -135,7 +139,8 @@ class CheckpointFile:
         except OSError as error:
             raise CohegraphError(
                 f"The training cannot be kept in {self._file} ({error.strerror}): make room there and run the same "
-                "command again."
+                "command again.",
+                code="cannot-write",
             ) from None
 
 

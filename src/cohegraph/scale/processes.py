@@ -30,15 +30,23 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def ignoring_interrupts() -> Iterator[None]:
-    """Start processes in here, and an interruption from the keyboard is for this one alone."""
+    """Start processes in here, and an interruption from the keyboard is for this one alone.
+
+    A request to end comes through afterwards: a process that is half started would complain.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asked: list[int] = []
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end = signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, end)
+    if asked:
+        signal.raise_signal(signal.SIGTERM)
 
 
 def end_with_parent() -> None:
