@@ -214,7 +214,9 @@ def _check_systems(experiment: Experiment, corpus: Corpus) -> None:
         settings = experiment.settings_of(section, variant_name)
         system = system_named(name).of(settings).changed(plans[name].settings)
         if not [system.changed(changes) for changes in candidates(search)]:
-            raise CohegraphError(f"The search of {name} has a hyper-parameter without any value: name some.")
+            raise CohegraphError(
+                f"The search of {name} has a hyper-parameter without any value: name some.", code="no-values"
+            )
 
 
 def _search(experiment: Experiment, plan: SystemPlan, variant: Variant | None = None) -> Mapping[str, tuple[Any, ...]]:
@@ -337,7 +339,8 @@ def _run_all(work: Work, units: list[Unit], cores: int) -> Iterator[tuple[Result
     except BrokenProcessPool:
         raise CohegraphError(
             "A worker process ended unexpectedly, perhaps for want of memory: run the same command again with fewer "
-            "--cores; what is finished is kept."
+            "--cores; what is finished is kept.",
+            code="process-ended",
         ) from None
     finally:
         processes = list((pool._processes or {}).values())
