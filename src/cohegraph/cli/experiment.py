@@ -119,10 +119,11 @@ def _plan(plan: str, changes: dict[str, Any], columns: dict[str, Any], settings:
     ready = ready_experiments()
     file = ready.get(plan, Path(plan))
     if not file.exists() and file.suffix.lower() == ".toml":
-        raise CohegraphError(f"There is no file {plan}: name an experiment file that is there.")
+        raise CohegraphError(f"There is no file {plan}: name an experiment file that is there.", code="missing-file")
     if not file.exists():
         raise CohegraphError(
-            f"There is no experiment file '{plan}', and no ready one of this name: choose from {', '.join(ready)}."
+            f"There is no experiment file '{plan}', and no ready one of this name: choose from {', '.join(ready)}.",
+            code="no-experiment",
         )
     return read_experiment(file, changes, settings)
 
