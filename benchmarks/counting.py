@@ -10,25 +10,24 @@ import pynauty
 from common import report, seconds, set_threads
 
 from cohegraph.graph.catalogue import catalogue
-from cohegraph.graph.links.noun_links import SentenceGraph
+from cohegraph.graph.links.links import Links
 from cohegraph.graph.subgraphs import GraphBatch, count_patterns
 
 K, WINDOW, SENTENCES, DOCUMENTS, PLAIN_DOCUMENTS = 4, 8, 15, 2000, 3
 
 
-def random_graphs(number: int) -> list[SentenceGraph]:
+def random_graphs(number: int) -> list[Links]:
     rng = np.random.default_rng(0)
     graphs = []
     for _ in range(number):
         source, target = np.nonzero(np.triu(rng.random((SENTENCES, SENTENCES)) < 0.2, 1))
-        none = np.zeros(len(source), dtype=np.int64)
-        graphs.append(
-            SentenceGraph(SENTENCES, source, target, none, none, none.astype(np.float32), none.astype(bool))
-        )  # fmt: skip
+        kind, strength = np.zeros(len(source), dtype=np.int64), np.ones(len(source), dtype=np.float32)
+        evidence = np.full((len(source), 4), -1)
+        graphs.append(Links(SENTENCES, ("random",), source, target, kind, strength, evidence))
     return graphs
 
 
-def plain(graphs: list[SentenceGraph]) -> int:
+def plain(graphs: list[Links]) -> int:
     """Algorithm 2 with a library call for each of its steps."""
     subsets = 0
     for graph in graphs:

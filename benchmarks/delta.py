@@ -26,9 +26,10 @@ def density(documents: list[Document], vectors: str, delta: float) -> float:
     featurizer = Featurizer(settings)
     links = pairs = 0
     for document in documents:
-        graph = featurizer.link_document(document, reach=REACH).graph
-        links += len(graph)
-        pairs += sum(max(0, graph.size - distance) for distance in range(1, REACH))
+        found = featurizer.link_document(document).links
+        source, target = found.pairs()
+        links += int((target - source < REACH).sum())
+        pairs += sum(max(0, found.size - distance) for distance in range(1, REACH))
     return links / pairs
 
 

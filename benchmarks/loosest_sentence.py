@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from shuffle_test import shuffled
 
-from cohegraph import CoherenceModel, load
+from cohegraph import CoherenceModel
 from cohegraph.corpora.own import read_own
-from cohegraph.corpora.starter import starter_corpus
+from cohegraph.corpora.starter import hold_out_topics, starter_corpus
 from cohegraph.explain.changed_texts import without
-from cohegraph.explain.explain import look_at, parsed, verdict_of
+from cohegraph.explain.explain import look_at, parsed
 from cohegraph.features import Featurizer
 from cohegraph.features.cache import FeatureCache
-from cohegraph.models.starter import SETTINGS, hold_out_topics
+from cohegraph.models.starter import untrained
 from cohegraph.presets import preset
 from cohegraph.progress import track
 from cohegraph.text.document import Document
@@ -42,7 +42,7 @@ def main() -> None:
     for model, document in track(tried, "rescoring", len(tried)):
         seen = look_at(model, document).explanation
         found = model.assess([without(document, sentence) for sentence in range(len(document.sentences))])
-        change = np.array([verdict_of(one, True).score for one in found]) - seen.verdict.score
+        change = np.array([one.score for one in found]) - seen.verdict.score
         loosest = seen.loosest[0] - 1
         rises.append([change[loosest] > 0, (change > 0).mean()])
         changes.append([change[loosest], change.mean()])
@@ -76,9 +76,7 @@ def from_starter() -> list[tuple[CoherenceModel, list[str]]]:
     halves = hold_out_topics(starter_corpus(), every=2)
     pairs = []
     for training, held_out in (halves, halves[::-1]):
-        model = CoherenceModel(settings=SETTINGS, levels=load().levels_)
-        model.fit(training.texts, training.labels)
-        pairs.append((model, list(held_out.texts)))
+        pairs.append((untrained().fit(training.texts, training.labels), list(held_out.texts)))
     return pairs
 
 

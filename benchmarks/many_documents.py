@@ -27,11 +27,13 @@ from cohegraph.features import TALLIES, Features
 from cohegraph.features.shards import Shard, keys_of, write_shard
 from cohegraph.features.store import Contents, FeatureStore, write_contents
 from cohegraph.graph.catalogue import catalogue
+from cohegraph.learning.objectives import Levels, Targets
 from cohegraph.presets import preset
 from cohegraph.scale.team import Team, run_together
 from cohegraph.scale.training import ChunkTrainer
 from cohegraph.settings import TrainingSettings
 from cohegraph.systems.gcn.network import TrainedGCN
+from cohegraph.systems.gcn.training import Task
 
 DIMENSIONS, PATTERNS_A_DOCUMENT, CLASSES, HIDDEN = 384, 40, 3, 240
 SHARD, SCORED_AT_ONCE = 4_096, 1_000
@@ -71,15 +73,15 @@ def trained(team: Team, features: Features, classes: np.ndarray, epochs: int) ->
     settings = preset().replaced({"subgraphs.k": 5}).corpus_graph.model_dump()
     graph = trainer.graph(features.counts, settings)
     ends.append(time.perf_counter())
-    training = TrainingSettings(hidden=HIDDEN, epochs=epochs)
-    done = trainer.train(
+    task = Task(
         graph,
         features.vectors,
-        classes,
-        CLASSES,
-        training,
+        Targets(classes),
+        Levels(CLASSES),
+        TrainingSettings(hidden=HIDDEN, epochs=epochs),
         on_epoch=lambda *_: ends.append(time.perf_counter()),
     )
+    done = trainer.train(task)
     return done.network, ends, _gigabytes()
 
 
@@ -98,7 +100,7 @@ def measured(documents: int, epochs: int, folder: Path, workers: int) -> dict[st
     weights = ChunkTrainer().graph(features.counts, {}).weights
     for first in range(0, documents, SCORED_AT_ONCE):
         rows = slice(first, first + SCORED_AT_ONCE)
-        network.logits_together(weights[rows], features[rows].array)
+        network.outputs_together(weights[rows], features[rows].array)
     scored = time.perf_counter()
     return {
         "opening": opened - start,

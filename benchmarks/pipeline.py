@@ -10,8 +10,7 @@ from functools import partial
 import numpy as np
 from common import report, seconds, set_threads, stories
 
-from cohegraph import CoherenceModel
-from cohegraph.corpora.starter import MODEL
+from cohegraph import load
 
 DOCUMENTS, PART, ROUNDS = 200, 40, 4
 
@@ -19,7 +18,7 @@ DOCUMENTS, PART, ROUNDS = 200, 40, 4
 def main() -> None:
     set_threads(2)
     documents, name = stories(DOCUMENTS)
-    model = CoherenceModel.load(MODEL)
+    model = load()
     featurizer = model.featurizer
     nlp, encoder = featurizer.parser._nlp, featurizer.encoder  # the bare parts, past our own code
     tokenizer, network = encoder._tokenizer, encoder._network

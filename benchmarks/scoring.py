@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from cohegraph.model.full_graph import full_graph_logits
 from common import report, seconds, set_threads
 from scipy import sparse
 
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
+from cohegraph.systems.gcn.full_graph import full_graph_logits
 from cohegraph.systems.gcn.network import GCN, TrainedGCN, TrainingGraph
 
 DIMENSIONS, HIDDEN, CLASSES, NEW = 768, 240, 3, 200
@@ -36,7 +36,7 @@ def main() -> None:
     new_vectors = np.random.default_rng(3).normal(size=(NEW, DIMENSIONS)).astype(np.float32)
 
     def score_each(network: TrainedGCN, weights: sparse.csr_array) -> None:
-        network.logits(weights, new_vectors)
+        network.outputs(weights, new_vectors)
 
     graph, vectors, small, weights = trained(1_000)
     full = seconds(lambda: full_graph_logits(graph, vectors, weights[[0]], new_vectors[0], small.w0, small.w1))

@@ -30,9 +30,10 @@ from cohegraph.experiments.units import Result
 from cohegraph.explain.changed_texts import apart, joined
 from cohegraph.features import Featurizer
 from cohegraph.features.cache import FeatureCache
+from cohegraph.learning.objectives import Levels, Targets
 from cohegraph.progress import track
 from cohegraph.systems.registry import SYSTEMS
-from cohegraph.systems.system import Graded
+from cohegraph.systems.system import Graded, Lesson
 
 SEED = 0
 
@@ -110,11 +111,11 @@ def _run(unit, result: Result) -> dict:
     """Scores of the originals and of their shuffled versions, by the system as it was in this fold."""
     features, mixed, classes, levels, place = _shared
     fold = unit.fold
-    graded = Graded(features[fold.training], classes[fold.training]) + Graded(features[fold.dev], classes[fold.dev])
-    fitted = unit.system.changed(result.chosen).fit(graded, None, levels, seed=unit.seed)
+    training, dev = (Graded(features[part], Targets(classes[part])) for part in (fold.training, fold.dev))
+    fitted = unit.system.changed(result.chosen).fit(Lesson(training + dev, Levels(levels), seed=unit.seed))
     rows = [row for row in fold.test.tolist() if row in place]
     scores = [
-        fitted.probabilities(documents) @ np.arange(levels)
+        fitted.predict(documents) @ np.arange(levels)
         for documents in (features[rows], mixed[[place[row] for row in rows]])
     ]
     where = [fold.test.tolist().index(row) for row in rows]

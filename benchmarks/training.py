@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from cohegraph.model.full_graph import full_graph_logits
-from cohegraph.model.training import Labelled, quality, train
 from common import report, seconds, set_threads
 from scipy import sparse
 from scoring import counts
 
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
+from cohegraph.learning.objectives import Levels, Targets
 from cohegraph.settings import TrainingSettings
+from cohegraph.systems.gcn.full_graph import full_graph_logits
 from cohegraph.systems.gcn.network import TrainedGCN
+from cohegraph.systems.gcn.training import HeldOut, Task, train
 
 TRAINING, DEV, TEST, DIMENSIONS, CLASSES = 900, 100, 200, 768, 3
 SETTINGS = TrainingSettings(hidden=240, epochs=160, learning_rate=0.01)
@@ -61,13 +62,15 @@ def main() -> None:
     )  # fmt: skip
     new = rng.normal(size=(DEV + TEST, DIMENSIONS)).astype(np.float32)
     gold = rng.integers(0, CLASSES, DEV + TEST)
-    dev = Labelled(held_out[:DEV], new[:DEV], gold[:DEV])
-    test = Labelled(held_out[DEV:], new[DEV:], gold[DEV:])
+    objective = Levels(CLASSES)
+    dev = HeldOut(held_out[:DEV], new[:DEV], Targets(gold[:DEV]))
+    test = HeldOut(held_out[DEV:], new[DEV:], Targets(gold[DEV:]))
 
     def score_test(_: int, network: TrainedGCN) -> None:
-        quality(network.logits_together(test.weights, test.vectors), test.classes)
+        objective.quality(network.outputs_together(test.weights, test.vectors), test.targets)
 
-    ours = seconds(lambda: train(graph, vectors, classes, CLASSES, SETTINGS, dev=dev, on_epoch=score_test), 3)
+    task = Task(graph, vectors, Targets(classes), objective, SETTINGS, dev=dev, on_epoch=score_test)
+    ours = seconds(lambda: train(task), 3)
     dense = seconds(lambda: dense_epochs(graph, vectors, classes, held_out, new), 1) * SETTINGS.epochs / DENSE_EPOCHS
     detail = f"{ours:.1f} s against {dense:.0f} s ({DENSE_EPOCHS} of {SETTINGS.epochs} dense epochs timed)"
     report("a training fold against the dense way", dense / ours, "at least 50x", detail)

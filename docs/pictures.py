@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cohegraph.corpora.starter import MODEL
+from cohegraph import load
 from cohegraph.graph.catalogue import Pattern, catalogue
-from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.plots.patterns import draw_catalogue
 
 DOCS = Path(__file__).parent
@@ -15,13 +14,14 @@ EXAMPLES = ("connected", "drifting", "disjointed")
 
 def example_graphs() -> list[Pattern]:
     """The sentence graphs of the example texts, drawn like patterns, with the level that the shipped model gives."""
-    model = CoherenceModel.load(MODEL)
+    model = load()
     texts = [(DOCS.parent / "examples" / f"{name}.txt").read_text("utf-8") for name in EXAMPLES]
     graphs = []
     for name, linked, result in zip(EXAMPLES, model.featurizer.link(texts), model.assess(texts), strict=True):
-        edges = zip((linked.graph.source + 1).tolist(), (linked.graph.target + 1).tolist(), strict=True)
+        source, target = linked.links.pairs()
+        edges = zip((source + 1).tolist(), (target + 1).tolist(), strict=True)
         title = f"{name}.txt: {result.level} ({100 * result.probabilities[result.level]:.0f} %)"
-        graphs.append(Pattern(title, linked.graph.size, tuple(edges), connected=False))
+        graphs.append(Pattern(title, linked.links.size, tuple(edges), connected=False))
     return graphs
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from material import COMMAND, TEXT
+from material import COMMAND, TEXT, WORDS
 
 from cohegraph.errors import CohegraphError
 
@@ -165,12 +165,6 @@ def text_file(tmp_path):
 @pytest.fixture(scope="session")
 def starter_features(shipped, starter):
     return shipped.featurize([one.text for one in starter])
-
-
-WORDS = (
-    "the a dog cat house garden tree river runs sleeps sees likes and or in on near old small green . , ! ? it is was "
-    "of to by with stone water light night day morning sentence word text one two three"
-).split()
 
 
 def _word_tokenizer(specials: list[str], template: str, **options):

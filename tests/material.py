@@ -18,6 +18,11 @@ from cohegraph.text.token_sequence import TokenSequence
 DIMENSIONS, CLASSES = 7, 3
 COMMAND = [sys.executable, "-m", "cohegraph.cli"]
 TEXT = "The keeper opens the hive. The bees leave the hive. The hive is old. Old hives hold honey. Honey is sweet."
+# All that the tokenizers of small encoders know.
+WORDS = (
+    "the a dog cat house garden tree river runs sleeps sees likes and or in on near old small green . , ! ? it is was "
+    "of to by with stone water light night day morning sentence word text one two three"
+).split()
 
 
 @contextmanager

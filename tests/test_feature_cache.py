@@ -158,7 +158,7 @@ def test_a_token_belongs_to_the_sentence_it_ends_in():
 
 def test_states_beyond_half_precision_are_refused():
     document = Document("A b.", (Sentence("A b.", 0, 4, 2, ()),))
-    with refused("bad-states"):
+    with refused("states-too-large"):
         sequence_of_states(document, np.full((1, 2), 1e6, dtype=np.float32), np.array([0]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from material import refused
 
 from cohegraph.errors import MissingPartError
 from cohegraph.text import spacy_parser
@@ -139,10 +140,18 @@ def test_any_pipeline_has_sentences(tmp_path):
 
 
 def test_missing_pipelines(tmp_path):
-    with pytest.raises(MissingPartError, match="no parser 'no_such"):
+    with refused("no-parser", MissingPartError):
         SpacyParser("no_such_pipeline")
-    with pytest.raises(MissingPartError, match="holds no spaCy pipeline"):
+    with refused("cannot-load", MissingPartError):
         SpacyParser(str(tmp_path))
+
+
+def test_roles_need_a_dependency_parser(tmp_path):
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with refused("no-dependencies", MissingPartError):
+        SpacyParser(str(tmp_path / "blank"), dependencies=True)
 
 
 @pytest.mark.parametrize("run", ["a.", '"(', "x", "-", "é"])

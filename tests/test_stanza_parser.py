@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from material import refused
 from tiny_stanza import build_tiny_stanza
 
 from cohegraph.errors import MissingPartError
@@ -173,20 +174,16 @@ def test_identity_tells_models_apart_but_not_their_place(parser, models, tmp_pat
     assert StanzaParser(str(copy)).identity != parser.identity
 
 
-def assert_missing(folder):
-    with pytest.raises(MissingPartError) as caught:
+def assert_missing(folder, code="cannot-load"):
+    with refused(code, MissingPartError) as caught:
         StanzaParser(str(folder))
-    message = str(caught.value)
-    assert str(folder) in message
-    assert message.endswith(".")
-    assert "\n" not in message
-    assert ". " not in message
+    assert str(folder) in str(caught.value)
 
 
 def test_a_missing_folder_is_not_looked_for_on_the_net(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda *place, **_: asked.append(place) or [])
-    assert_missing(tmp_path / "nowhere")
+    assert_missing(tmp_path / "nowhere", "no-folder")
     assert asked == []
 
 

@@ -51,7 +51,8 @@ def make_folds(corpus: Corpus, protocol: Protocol) -> list[Fold]:
         if min(len(fold.training), len(fold.dev), len(fold.test)) < 1:
             raise CohegraphError(
                 f"Section '{fold.section}' of {corpus.name} is too small for {protocol.folds} folds: use fewer folds "
-                "or leave the section out."
+                "or leave the section out.",
+                code="few-documents",
             )
     _check_levels(folds, corpus)
     return folds
@@ -65,7 +66,8 @@ def _check_levels(folds: list[Fold], corpus: Corpus) -> None:
         if len(known) < 2:
             raise CohegraphError(
                 f"In section '{fold.section}', all training documents of a fold have the level "
-                f"'{corpus.levels[known[0]]}': leave the section out, or give it more documents of other levels."
+                f"'{corpus.levels[known[0]]}': leave the section out, or give it more documents of other levels.",
+                code="one-level",
             )
 
 
@@ -98,7 +100,8 @@ def _dev(corpus: Corpus, protocol: Protocol, section: str, rows: Rows, repeat: i
     if len(set(groups)) < 2:
         raise CohegraphError(
             f"Section '{section}' has too few groups: to keep each together, training, dev and test need one or more "
-            "each; use more folds, or leave 'grouped' out."
+            "each; use more folds, or leave 'grouped' out.",
+            code="few-groups",
         )
     # As near to the share as whole groups allow.
     parts = max(2, min(round(1 / protocol.dev), len(set(groups))))
@@ -108,7 +111,9 @@ def _dev(corpus: Corpus, protocol: Protocol, section: str, rows: Rows, repeat: i
 def _with_fixed_test(corpus: Corpus, protocol: Protocol, section: str, repeat: int, rows: Rows) -> list[Fold]:
     """Folds over the training split, each of which chooses once; the test split is the same for all."""
     if corpus.test is None:
-        raise CohegraphError(f"{corpus.name} has no fixed test split: choose the protocol 'folds'.")
+        raise CohegraphError(
+            f"{corpus.name} has no fixed test split: choose the protocol 'folds'.", code="no-test-split"
+        )
     is_test = np.array(corpus.test)[rows]
     test, rest = rows[is_test], rows[~is_test]
     groups = _groups(corpus, rest) if protocol.grouped else None
@@ -118,9 +123,13 @@ def _with_fixed_test(corpus: Corpus, protocol: Protocol, section: str, repeat: i
 
 def _split(strata: Rows, groups: list[str] | None, folds: int, seed: int, what: str) -> list[Rows]:
     if len(strata) < max(folds, _FEWEST):
-        raise CohegraphError(f"{what} has {len(strata)} documents, too few for {folds} folds: use fewer folds.")
+        raise CohegraphError(
+            f"{what} has {len(strata)} documents, too few for {folds} folds: use fewer folds.", code="few-documents"
+        )
     if groups is not None and len(set(groups)) < folds:
-        raise CohegraphError(f"{what} has {len(set(groups))} groups, fewer than {folds} folds: use fewer folds.")
+        raise CohegraphError(
+            f"{what} has {len(set(groups))} groups, fewer than {folds} folds: use fewer folds.", code="few-groups"
+        )
     if groups is None:
         return _dealt_out(strata, folds, seed)
     # Small sections may have fewer documents of a level than folds: the level is then missing in some of them.
@@ -130,7 +139,9 @@ def _split(strata: Rows, groups: list[str] | None, folds: int, seed: int, what: 
             splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
             return [np.sort(test) for _, test in splitter.split(np.zeros(len(strata)), strata, groups)]
         except ValueError:
-            raise CohegraphError(f"{what} has too few documents of every level for {folds} folds: use fewer.") from None
+            raise CohegraphError(
+                f"{what} has too few documents of every level for {folds} folds: use fewer.", code="few-documents"
+            ) from None
 
 
 def _dealt_out(strata: Rows, folds: int, seed: int) -> list[Rows]:
@@ -156,7 +167,9 @@ def _strata(corpus: Corpus, protocol: Protocol, rows: Rows) -> Rows:
 
 def _groups(corpus: Corpus, rows: Rows) -> list[str]:
     if corpus.groups is None:
-        raise CohegraphError(f"{corpus.name} has no groups: name a group column, or leave the groups out.")
+        raise CohegraphError(
+            f"{corpus.name} has no groups: name a group column, or leave the groups out.", code="no-groups"
+        )
     return [corpus.groups[row] for row in rows.tolist()]
 
 
@@ -164,7 +177,9 @@ def _by_group(corpus: Corpus, section: str, rows: Rows) -> list[Rows]:
     groups = np.array(_groups(corpus, rows))
     names = dict.fromkeys(groups.tolist())
     if len(names) < 2:
-        raise CohegraphError(f"Section '{section}' of {corpus.name} has one group only: none can be left out.")
+        raise CohegraphError(
+            f"Section '{section}' of {corpus.name} has one group only: none can be left out.", code="few-groups"
+        )
     return [np.flatnonzero(groups == name) for name in names]
 
 
@@ -197,11 +212,13 @@ def read_folds(file: Path, corpus: Corpus) -> list[Fold]:
         lines = [json.loads(line) for line in file.read_text("utf-8").split("\n") if line.strip()]
         folds = [_fold(line, number_of) for line in lines]
     except OSError as error:
-        raise CohegraphError(f"The folds {file} cannot be read: {error.strerror}.") from None
+        raise CohegraphError(f"The folds {file} cannot be read: {error.strerror}.", code="cannot-read") from None
     except KeyError as error:
-        raise CohegraphError(f"The folds {file} are of another corpus: there is no {error} in this one.") from None
+        raise CohegraphError(
+            f"The folds {file} are of another corpus: there is no {error} in this one.", code="other-corpus"
+        ) from None
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise DamagedFileError(f"{file} is not a file of folds.") from None
+        raise DamagedFileError(f"{file} is not a file of folds.", code="not-folds") from None
     _check_read(folds, corpus, file)
     _check_levels(folds, corpus)
     return folds
@@ -211,19 +228,33 @@ def _check_read(folds: list[Fold], corpus: Corpus, file: Path) -> None:
     """Raise where folds from a file would test on training documents, count some twice, or not test at all."""
     missing = set(corpus.section_names) - {fold.section for fold in folds}
     if missing:
-        raise CohegraphError(f"The folds {file} have none of section '{min(missing)}': leave it out with --sections.")
+        raise CohegraphError(
+            f"The folds {file} have none of section '{min(missing)}': leave it out with --sections.",
+            code="missing-section",
+        )
     if len({fold.name for fold in folds}) < len(folds):
-        raise CohegraphError(f"The folds {file} have a fold twice: each section, repeat and fold may be there once.")
+        raise CohegraphError(
+            f"The folds {file} have a fold twice: each section, repeat and fold may be there once.", code="same-fold"
+        )
     for fold in folds:
         if fold.section not in corpus.section_names:
-            raise CohegraphError(f"The folds are of a section '{fold.section}', which this corpus does not have.")
+            raise CohegraphError(
+                f"The folds are of a section '{fold.section}', which this corpus does not have.", code="unknown-section"
+            )
         everything = np.concatenate([fold.training, fold.dev, fold.test])
         if len(np.unique(everything)) < len(everything):
-            raise CohegraphError(f"Fold {fold.name} has a document in two of its parts: it would be tested on itself.")
+            raise CohegraphError(
+                f"Fold {fold.name} has a document in two of its parts: it would be tested on itself.",
+                code="same-document",
+            )
         if not np.isin(everything, corpus.rows_of(fold.section)).all():
-            raise CohegraphError(f"Fold {fold.name} has documents of another section than its own.")
+            raise CohegraphError(
+                f"Fold {fold.name} has documents of another section than its own.", code="other-section"
+            )
         if not all(len(part) for part in (fold.training, fold.dev, fold.test)):
-            raise CohegraphError(f"Fold {fold.name} has no documents to train, to choose or to test with.")
+            raise CohegraphError(
+                f"Fold {fold.name} has no documents to train, to choose or to test with.", code="empty-part"
+            )
 
 
 def _fold(line: dict[str, Any], number_of: dict[str, int]) -> Fold:

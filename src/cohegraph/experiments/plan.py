@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -23,7 +24,7 @@ _READY = Path(str(files("cohegraph"))) / "data" / "experiments"
 
 def _each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if not values or len(set(values)) < len(values):
-        raise ValueError("name at least one, and each of them once")
+        raise CohegraphError("name at least one, and each of them once", code="each-once")
     return values
 
 
@@ -49,7 +50,8 @@ class CorpusPlan(_Group):
         """The corpus."""
         if self.path is None:
             raise CohegraphError(
-                f"Say where the corpus '{self.kind}' is: --corpus PLACE, or path in the experiment file."
+                f"Say where the corpus '{self.kind}' is: --corpus PLACE, or path in the experiment file.",
+                code="no-path",
             )
         return read_corpus(self.kind, self.path, self.options, self.sections).in_words()
 
@@ -140,21 +142,27 @@ class Experiment(_Group):
     def _names_are_known(self) -> Experiment:
         names = [system.name for system in self.systems]
         if len(set(names)) < len(names) or not names:
-            raise ValueError("name every system once")
+            raise CohegraphError("name every system once", code="each-once")
         for system in self.systems:
             system_named(system.name)
         for variant in self.variants:
             for name in variant.systems:
                 if name not in names:
-                    raise ValueError(f"the variant '{variant.name}' names the system '{name}', which is not listed")
+                    raise CohegraphError(
+                        f"the variant '{variant.name}' names the system '{name}', which is not listed",
+                        code="system-not-listed",
+                    )
         for setting, values in self.sensitivity.items():
             if not values or not all(_is_number(value) for value in values):
-                raise ValueError(f"the values of '{setting}' to vary are not all numbers: put others into variants")
+                raise CohegraphError(
+                    f"the values of '{setting}' to vary are not all numbers: put others into variants",
+                    code="not-a-number",
+                )
             if len(set(values)) < len(values):
-                raise ValueError(f"the values of '{setting}' to vary have one of them twice")
+                raise CohegraphError(f"the values of '{setting}' to vary have one of them twice", code="each-once")
         variants = [variant.name for variant in self.variants]
         if len(set(variants)) < len(variants) or "" in variants:
-            raise ValueError("give every variant a name of its own")
+            raise CohegraphError("give every variant a name of its own", code="each-once")
         return self
 
     def settings_of(self, section: str, variant: str = "") -> Settings:
@@ -178,13 +186,15 @@ def read_experiment(
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise CohegraphError(f"The experiment {file} cannot be read: {error.strerror}.") from None
+        raise CohegraphError(f"The experiment {file} cannot be read: {error.strerror}.", code="cannot-read") from None
     try:
         values = tomllib.loads(decoded(content, str(file)))
     except tomllib.TOMLDecodeError as error:
-        raise CohegraphError(f"{file} is not valid TOML: {error}.") from None
+        raise CohegraphError(f"{file} is not valid TOML: {error}.", code="not-toml") from None
     except RecursionError:
-        raise CohegraphError(f"{file} is not an experiment: its values are nested too deeply.") from None
+        raise CohegraphError(
+            f"{file} is not an experiment: its values are nested too deeply.", code="too-deep"
+        ) from None
     for group, name in (("corpus", "path"), ("protocol", "folds_file")):
         inner = values.get(group)
         if isinstance(inner, dict) and isinstance(inner.get(name), str) and _READY not in file.parents:
@@ -209,7 +219,8 @@ def make_experiment(
         if name not in listed:
             raise CohegraphError(
                 f"The experiment is not valid (analyses.compare): '{name}' is none of its systems: choose from "
-                f"{', '.join(listed)}."
+                f"{', '.join(listed)}.",
+                code="system-not-listed",
             )
     values = plan.model_dump(by_alias=True, exclude_unset=True)
     for name, value in (changes or {}).items():
@@ -247,7 +258,9 @@ def _validated(values: dict[str, Any]) -> Experiment:
             what = "the list is too short"
         else:
             what = _IN_WORDS.get(first["type"]) or in_words(first)
-        raise CohegraphError(f"The experiment is not valid{f' ({place})' if place else ''}: {what}.") from None
+        raise CohegraphError(
+            f"The experiment is not valid{f' ({place})' if place else ''}: {what}.", code=_code(first)
+        ) from None
 
 
 _IN_WORDS = {
@@ -258,6 +271,18 @@ _IN_WORDS = {
     "string_type": "this must be a text",
     "path_type": "this must be a text",
 }
+
+
+_CODES = {"missing": "missing-key", "extra_forbidden": "no-key"}
+
+
+def _code(complaint: Mapping[str, Any]) -> str:
+    """What pydantic complains of, as the code of an error; our own validators name theirs."""
+    cause = complaint.get("ctx", {}).get("error")
+    if isinstance(cause, CohegraphError):
+        return cause.code
+    wrong_type = complaint["type"].endswith("_type")
+    return _CODES.get(complaint["type"], "wrong-type" if wrong_type else "bad-plan")
 
 
 def _keys_at(place: tuple[int | str, ...]) -> list[str]:
@@ -281,7 +306,7 @@ def _is_number(value: Any) -> bool:
 def _flattened(settings: Any) -> dict[str, Any]:
     """Settings written as TOML tables, ``[settings.training]``, or with dotted names, all by their dotted names."""
     if not isinstance(settings, dict):
-        raise CohegraphError("The experiment is not valid: settings are a table.")
+        raise CohegraphError("The experiment is not valid (settings): this must be a table.", code="wrong-type")
     found: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict):

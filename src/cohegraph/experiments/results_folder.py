@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cohegraph.corpora.corpus import Corpus
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.experiments.folds import Fold
 from cohegraph.experiments.units import Cost, Result, Unit
 from cohegraph.files import write_atomically
@@ -33,21 +33,22 @@ def check_same(folder: Path, about: dict[str, Any]) -> None:
     try:
         earlier = json.loads(file.read_text("utf-8"))
         differing = [
-            what
-            for what, now, then in (
-                ("another version of cohegraph", about["cohegraph"], earlier["cohegraph"]),
-                ("another corpus, or other documents", about["corpus"], earlier["corpus"]),
-                ("another protocol", about["plan"]["protocol"], earlier["plan"]["protocol"]),
-                ("other settings", about["settings"][""], earlier["settings"][""]),
-                ("other pretrained parts", about["parts"][""], earlier["parts"][""]),
+            (what, code)
+            for what, code, now, then in (
+                ("another version of cohegraph", "other-version", about["cohegraph"], earlier["cohegraph"]),
+                ("another corpus, or other documents", "other-corpus", about["corpus"], earlier["corpus"]),
+                ("another protocol", "other-protocol", about["plan"]["protocol"], earlier["plan"]["protocol"]),
+                ("other settings", "other-settings", about["settings"][""], earlier["settings"][""]),
+                ("other pretrained parts", "other-part", about["parts"][""], earlier["parts"][""]),
             )
             if now != then
         ]
     except (ValueError, KeyError, TypeError):
-        raise CohegraphError(f"{file} is damaged: choose another folder with --out, or delete this one.") from None
+        raise DamagedFileError(f"{file} is damaged: choose another folder with --out, or delete this one.") from None
     if differing:
+        what, code = differing[0]
         raise CohegraphError(
-            f"{folder} holds results of {differing[0]}: choose another folder with --out, or delete this one."
+            f"{folder} holds results of {what}: choose another folder with --out, or delete this one.", code=code
         )
 
 

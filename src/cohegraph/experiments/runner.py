@@ -16,6 +16,7 @@ plan in the same folder are kept behind the others, for the day when the plan is
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -214,7 +215,9 @@ def _check_systems(experiment: Experiment, corpus: Corpus) -> None:
         settings = experiment.settings_of(section, variant_name)
         system = system_named(name).of(settings).changed(plans[name].settings)
         if not [system.changed(changes) for changes in candidates(search)]:
-            raise CohegraphError(f"The search of {name} has a hyper-parameter without any value: name some.")
+            raise CohegraphError(
+                f"The search of {name} has a hyper-parameter without any value: name some.", code="no-values"
+            )
 
 
 def _search(experiment: Experiment, plan: SystemPlan, variant: Variant | None = None) -> Mapping[str, tuple[Any, ...]]:
@@ -337,7 +340,8 @@ def _run_all(work: Work, units: list[Unit], cores: int) -> Iterator[tuple[Result
     except BrokenProcessPool:
         raise CohegraphError(
             "A worker process ended unexpectedly, perhaps for want of memory: run the same command again with fewer "
-            "--cores; what is finished is kept."
+            "--cores; what is finished is kept.",
+            code="process-ended",
         ) from None
     finally:
         processes = list((pool._processes or {}).values())
@@ -360,6 +364,9 @@ def _start_worker(work: Work, parent: int) -> None:
     torch.optim.Adam(warm.parameters()).step()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _work = work
+    # Every unit collects garbage before it measures memory: what the libraries hold need not be searched each time.
+    gc.collect()
+    gc.freeze()
 
 
 def _end_with(parent: int) -> None:

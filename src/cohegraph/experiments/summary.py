@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.experiments.table import Cell, Interval, Number, Table
 from cohegraph.files import write_atomically
 
@@ -62,15 +62,19 @@ def read_summary(file: Path) -> Summary:
     try:
         content = json.loads(file.read_text("utf-8"))
         if content["format"] != _FORMAT:
-            raise CohegraphError(f"{file} was written by another version of cohegraph: run the experiment again.")
+            raise CohegraphError(
+                f"{file} was written by another version of cohegraph: run the experiment again.", code="other-version"
+            )
         tables = [_table(plain) for plain in content["tables"]]
         return Summary(
             content["experiment"], content["method"], content["baseline"], {table.name: table for table in tables}
         )
+    except CohegraphError:
+        raise
     except OSError as error:
-        raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+        raise CohegraphError(f"{file} cannot be read: {error.strerror}.", code="cannot-read") from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise CohegraphError(f"{file} is not the summary of an experiment, or is damaged.") from None
+        raise DamagedFileError(f"{file} is not the summary of an experiment, or is damaged.") from None
 
 
 def _plain_table(table: Table) -> dict[str, Any]:

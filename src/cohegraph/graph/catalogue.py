@@ -62,7 +62,7 @@ def pairs(k: int) -> list[tuple[int, int]]:
 def catalogue(k: int, kind: PatternKind = "isomorphic") -> Catalogue:
     """The catalogue of patterns with k sentences, the same on every machine and in every version."""
     if k not in SIZES:
-        raise CohegraphError(f"Subgraphs have 3 to 6 sentences, not {k}: choose k from 3, 4, 5 or 6.")
+        raise CohegraphError(f"Subgraphs have 3 to 6 sentences, not {k}: choose k from 3, 4, 5 or 6.", code="bad-size")
     representative = _smallest_equal_mask(k) if kind == "isomorphic" else np.arange(2 ** len(pairs(k)))
     masks, inverse = np.unique(representative, return_inverse=True)
     connected = _weakly_connected(masks, k)
@@ -85,7 +85,7 @@ def pattern_named(name: str) -> Pattern:
         for pattern in catalogue(int(k), kind).patterns:
             if pattern.name == name:
                 return pattern
-    raise CohegraphError(f"There is no pattern '{name}': a name is like 4:12.13.23, or o4:12.13.23.")
+    raise CohegraphError(f"There is no pattern '{name}': a name is like 4:12.13.23, or o4:12.13.23.", code="no-pattern")
 
 
 @cache

@@ -177,5 +177,7 @@ def _device(wanted: str) -> str:
             raise ValueError(wanted)
         torch.zeros(1, device=wanted)
     except (ValueError, RuntimeError, AssertionError):
-        raise CohegraphError(f"There is no device '{wanted}' on this machine: choose auto or cpu.") from None
+        raise CohegraphError(
+            f"There is no device '{wanted}' on this machine: choose auto or cpu.", code="no-device"
+        ) from None
     return wanted

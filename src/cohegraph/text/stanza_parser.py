@@ -31,11 +31,15 @@ class StanzaParser:
         try:
             import stanza
         except ImportError:
-            raise MissingPartError("Stanza is not installed: pip install 'cohegraph[stanza]'.") from None
+            raise MissingPartError(
+                "Stanza is not installed: pip install 'cohegraph[stanza]'.", code="not-installed"
+            ) from None
         folder = Path(model)
         is_folder = folder.is_dir()
         if not is_folder and folder.name != model:  # Stanza would look for a language of that name on the net.
-            raise MissingPartError(f"There is no folder '{model}': name one with Stanza's English models, or 'en'.")
+            raise MissingPartError(
+                f"There is no folder '{model}': name one with Stanza's English models, or 'en'.", code="no-folder"
+            )
         self._after_tokenising = "pos,lemma,depparse" if dependencies else "pos,lemma"
         options: dict[str, Any] = {"model_dir": str(folder)} if is_folder else {}
         reuse = stanza.DownloadMethod.NONE if is_folder else stanza.DownloadMethod.REUSE_RESOURCES
@@ -50,7 +54,8 @@ class StanzaParser:
         except Exception as error:  # Stanza and its downloader raise many kinds.
             raise MissingPartError(
                 f"Stanza's models for '{model}' cannot be loaded ({type(error).__name__}): fetch them once with "
-                "stanza.download('en'), or name a folder that holds them."
+                "stanza.download('en'), or name a folder that holds them.",
+                code="cannot-load",
             ) from error
         name = f"folder:{_fingerprint(self._pipeline)}" if is_folder else model
         identity = f"stanza:{name}@{stanza.__version__}"

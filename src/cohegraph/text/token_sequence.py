@@ -103,7 +103,7 @@ def _arranged(document: Document, vectors: npt.NDArray[np.floating], owner: npt.
         half = np.asarray(vectors, dtype=np.float16)
     if not np.isfinite(half).all():
         raise CohegraphError(
-            "The encoder's states are too large for half precision: choose another encoder.", code="bad-states"
+            "The encoder's states are too large for half precision: choose another encoder.", code="states-too-large"
         )
     tokens = np.bincount(owner, minlength=len(document.sentences))
     breaks = [match.start() for match in _BLANK_LINE.finditer(document.text)]

@@ -65,7 +65,8 @@ def load_word_vectors(source: str) -> WordVectors:
     if not file.is_file():
         raise MissingPartError(
             f"There are no word vectors '{source}': name a GloVe text file, spacy:NAME, or one of "
-            f"{', '.join(PACKAGED_VECTORS)}."
+            f"{', '.join(PACKAGED_VECTORS)}.",
+            code="no-vectors",
         )
     stored = open_glove_file(file)
     return WordVectors(stored.vectors, stored.row_of, f"glove:{stored.sha256}")
@@ -89,11 +90,14 @@ def _from_spacy(name: str) -> WordVectors:
             name, exclude=["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"]
         )
     except OSError:
-        raise MissingPartError(f"There is no spaCy pipeline '{name}' to take word vectors from: install it.") from None
+        raise MissingPartError(
+            f"There is no spaCy pipeline '{name}' to take word vectors from: install it.", code="no-pipeline"
+        ) from None
     vectors, strings = nlp.vocab.vectors, nlp.vocab.strings
     if not vectors.shape[0] or not vectors.shape[1]:
         raise MissingPartError(
-            f"The spaCy pipeline '{name}' has no word vectors: choose one with vectors, such as md or lg."
+            f"The spaCy pipeline '{name}' has no word vectors: choose one with vectors, such as md or lg.",
+            code="pipeline-without-vectors",
         )
 
     def row_of(word: str) -> int | None:
