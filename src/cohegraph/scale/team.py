@@ -88,17 +88,18 @@ def run_together(size: int, work: Callable[Concatenate[Team, P], T], *arguments:
                 process = spawn.Process(
                     target=_member, args=(rank, size, meeting_place, threads, theirs, work, arguments, options)
                 )
+                processes.append(process)
+                answers.append(answer)
                 with ignoring_interrupts():
                     process.start()
                 theirs.close()
-                processes.append(process)
-                answers.append(answer)
             outcome: T = _first_answer(answers)
             return outcome
         finally:
             for process in processes:
-                process.terminate()
-                process.join()
+                if process.pid is not None:  # it was started
+                    process.terminate()
+                    process.join()
 
 
 def _first_answer(answers: list[Connection]) -> Any:
