@@ -256,7 +256,7 @@ def test_a_small_tmpfs(tmp_path, made, featurizer, given_documents):
 
 def test_the_number_of_workers_changes_no_byte_and_a_killed_one_neither(tmp_path, featurizer, starter):
     """One of two is killed as soon as the first documents are computed."""
-    documents = [Entry(one.name, one.text, one.id) for one in starter[:28]]
+    documents = [Entry(one.name, one.text, one.id) for one in starter[:60]]
     make(tmp_path / "alone", documents, featurizer)
     source = LocalSource(documents, len(documents), LocalEngine(featurizer, 2))
     victims = []
@@ -346,9 +346,9 @@ def test_ray_gives_the_same_bytes_and_a_killed_actor_changes_nothing(tmp_path, f
     from cohegraph.scale.ray_source import RaySource
 
     corpus = tmp_path / "corpus.csv"
-    rows = [f'"{one.text.replace(chr(34), chr(34) * 2)}",{number % 3}\n' for number, one in enumerate(starter[:28])]
+    rows = [f'"{one.text.replace(chr(34), chr(34) * 2)}",{number % 3}\n' for number, one in enumerate(starter[:60])]
     corpus.write_text("text,label\n" + "".join(rows), "utf-8")
-    documents = [Entry(one.name, one.text, None, str(number % 3)) for number, one in enumerate(starter[:28])]
+    documents = [Entry(one.name, one.text, None, str(number % 3)) for number, one in enumerate(starter[:60])]
     make(tmp_path / "local", documents, featurizer)
     try:
         source = RaySource([str(corpus)], Columns(label="label"), featurizer, workers=2)

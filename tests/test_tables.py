@@ -162,7 +162,7 @@ def test_a_label_column_that_may_be_missing(tmp_path):
     ("labels", "levels"),
     [
         ([3, 1, 2], (1, 2, 3)),
-        ([0.5, 0.25], (0.25, 0.5)),
+        ([3.0, 1.0], (1.0, 3.0)),
         ([True, False, True], (False, True)),
         ([0, 1], (0, 1)),
         (["high", "low"], ("low", "high")),
@@ -181,7 +181,15 @@ def test_decimal_labels_are_numbers(tmp_path):
     for values, labels in ((["1.00", "2.00"], (1, 2)), (["1.50", "2.00"], (1.5, 2.0))):
         table = pa.table({"text": ["x", "y"], "label": pa.array(map(decimal.Decimal, values), pa.decimal128(5, 2))})
         pq.write_table(table, tmp_path / "a.parquet")
-        assert read_own(tmp_path / "a.parquet").labels == labels
+        documents = Documents([str(tmp_path / "a.parquet")], Columns(label="label"))
+        assert collected(documents, "a", rated=True).labels == labels
+
+
+def test_ratings_are_no_levels(tmp_path):
+    file = write(tmp_path, "jsonl", [{"text": f"text {label}", "label": label} for label in (0.5, 0.25, 1.0)])
+    assert complaint(read_own, file).code == "ratings-as-levels"
+    corpus = collected(Documents([str(file)], Columns(label="label")), "rated", rated=True)
+    assert (corpus.labels, corpus.levels) == ((0.5, 0.25, 1.0), ())
 
 
 def test_two_columns_of_one_name_in_parquet(tmp_path):

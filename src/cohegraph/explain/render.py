@@ -17,7 +17,6 @@ from cohegraph.explain.compare import compare
 from cohegraph.explain.explanation import Explanation, Link, SentenceView, Verdict
 from cohegraph.graph.catalogue import Pattern
 from cohegraph.plots.ink import COLOURS, without_control
-from cohegraph.plots.method import STYLE as METHOD_STYLE
 from cohegraph.plots.patterns import STYLE as PATTERNS_STYLE
 from cohegraph.plots.patterns import draw_pattern
 from cohegraph.plots.patterns import in_words as pattern_in_words
@@ -61,7 +60,7 @@ def comparison_fragment(before: Explanation, after: Explanation) -> str:
 
 def style() -> str:
     """All rules that a page with explanations needs."""
-    return COLOURS + ARCS_STYLE + PATTERNS_STYLE + METHOD_STYLE + part("view.css")
+    return COLOURS + ARCS_STYLE + PATTERNS_STYLE + part("view.css")
 
 
 @cache

@@ -13,7 +13,6 @@ from fastapi.responses import HTMLResponse
 
 from cohegraph.corpora.starter import starter_corpus
 from cohegraph.explain.render import comparison_fragment, environment, fragment, part, style
-from cohegraph.plots.method import draw_method
 from cohegraph.serve.api import CompareRequest, ExplainRequest, Service
 
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -37,7 +36,7 @@ def add_page(app: FastAPI) -> None:
                 k=model.settings_.subgraphs.k,
                 window=model.settings_.subgraphs.window,
                 example=_example(),
-                method=draw_method(),
+                method=part("method.svg"),
             )
         )
 
