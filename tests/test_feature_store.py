@@ -303,7 +303,7 @@ FEATURIZE = [sys.executable, "-m", "cohegraph.cli", "featurize"]
 def test_a_killed_run_goes_on(tmp_path, featurizer, starter):
     """With SIGKILL, as soon as the first file is there; its workers end too."""
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps({"text": one.text, "label": one.label}) + "\n" for one in starter[:28]))
+    corpus.write_text("".join(json.dumps({"text": one.text, "label": one.label}) + "\n" for one in starter[:60]))
     command = [*FEATURIZE, str(corpus), "--shard", "4", "--workers", "2", "--out"]
     process = subprocess.Popen([*command, str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
     while (process.poll() is None and not (tmp_path / "killed").is_dir()) or not shards_in(tmp_path / "killed"):
@@ -313,8 +313,8 @@ def test_a_killed_run_goes_on(tmp_path, featurizer, starter):
     assert not (tmp_path / "killed" / ABOUT).exists()
     done = len(shards_in(tmp_path / "killed"))
     again = subprocess.run([*command, str(tmp_path / "killed")], capture_output=True, text=True, check=True)
-    assert f"{28 - 4 * done} computed now" in " ".join(again.stdout.split())
-    documents = [Entry(one.name, one.text, None, one.label) for one in starter[:28]]
+    assert f"{60 - 4 * done} computed now" in " ".join(again.stdout.split())
+    documents = [Entry(one.name, one.text, None, one.label) for one in starter[:60]]
     make(tmp_path / "undisturbed", documents, featurizer)
     assert content(tmp_path / "killed") == content(tmp_path / "undisturbed")
 
