@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
+from cohegraph.features import Features
 from cohegraph.labels import as_labels, as_ratings, encode_labels
 from cohegraph.learning.objectives import Objective, Targets, objective_of
-from cohegraph.settings import ObjectiveSettings
+from cohegraph.settings import ObjectiveSettings, Settings
+from cohegraph.systems.system import Graded
 
 Labels = Sequence[Any] | npt.NDArray[Any]
 
@@ -40,7 +42,7 @@ class Answers:
         cls, labels: Labels, groups: Sequence[Any] | None, levels: Sequence[Any] | None, settings: ObjectiveSettings
     ) -> Answers:
         """Check the labels of training documents and number them."""
-        numbers = None if groups is None else np.unique(np.array([*map(str, groups)]), return_inverse=True)[1]
+        numbers = group_numbers(groups)
         if settings.is_of_levels:
             encoded = encode_labels(labels, levels)
             if settings.kind == "ordinal" and not encoded.ordered:
@@ -52,11 +54,7 @@ class Answers:
             values = level_numbers(encoded.classes, encoded.levels)[encoded.codes]
             return cls(objective, Targets(values, numbers), encoded.classes, encoded.levels, encoded.ordered)
         if settings.kind == "ranking" and groups is None:
-            raise CohegraphError(
-                "Ranking needs to know which documents belong together: name the column with --group-column, or give "
-                "groups to fit.",
-                code="no-groups",
-            )
+            raise _no_groups()
         ratings = as_ratings(labels, settings.range)
         if not len(ratings):
             raise CohegraphError("There are no documents to learn from.", code="no-documents")
@@ -75,12 +73,75 @@ class Answers:
             return None
         return np.asarray(np.argsort(self.label_order)[self.targets.values])
 
+    def split(self, features: Features, dev: Sequence[Any] | None, settings: Settings) -> tuple[Graded, Graded | None]:
+        """Training documents, and dev documents if there are any.
+
+        Args:
+            features: Of the documents that these are the answers of.
+            dev: Features, labels and perhaps groups of further documents to choose the epoch with.
+            settings: Without ``dev``, ``training.dev_share`` of the documents are held out.
+        """
+        everything, options = Graded(features, self.targets), settings.training
+        if dev is not None:
+            return everything, self._further(settings.objective, *dev)
+        if options.dev_share > 0:
+            rows, rest = _held_out(len(features), self.codes, options.dev_share, options.seed)
+            return everything[rows], everything[rest]
+        if options.patience is not None:
+            raise CohegraphError(
+                "training.patience needs dev documents: set training.dev_share, such as 0.1.", code="no-dev"
+            )
+        return everything, None
+
+    def _further(
+        self, settings: ObjectiveSettings, features: Features, labels: Labels, groups: Sequence[Any] | None = None
+    ) -> Graded:
+        if settings.is_of_levels:
+            values: npt.NDArray[Any] = numbers_of(labels, self.levels, "dev")
+        else:
+            values = as_ratings(labels, settings.range)
+        if settings.kind == "ranking" and groups is None:
+            raise _no_groups()
+        if len(features) != len(values) or not len(values):
+            raise CohegraphError(
+                f"There are {len(features)} dev documents and {len(values)} dev labels.", code="label-count"
+            )
+        return Graded(features, Targets(values, group_numbers(groups)))
+
     def counted(self, targets: Targets) -> dict[str, int]:
         """How many documents have each label, or how many have a rating."""
         if self.label_order is None:
             return {"rated": len(targets)}
         numbers = zip(self.label_order, self.classes.tolist(), strict=True)
         return {str(label): int((targets.values == number).sum()) for number, label in numbers}
+
+
+def group_numbers(groups: Sequence[Any] | None) -> npt.NDArray[np.int64] | None:
+    """Groups as numbers."""
+    return None if groups is None else np.unique(np.array([*map(str, groups)]), return_inverse=True)[1]
+
+
+def _no_groups() -> CohegraphError:
+    return CohegraphError(
+        "Ranking needs to know which documents belong together: name the column with --group-column, or give groups to "
+        "fit, also for dev documents.",
+        code="no-groups",
+    )
+
+
+def _held_out(
+    documents: int, codes: npt.NDArray[np.int64] | None, share: float, seed: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Training and dev documents, each with all classes in their shares."""
+    from sklearn.model_selection import train_test_split
+
+    try:
+        training, dev = train_test_split(np.arange(documents), test_size=share, random_state=seed, stratify=codes)
+    except ValueError as error:
+        raise CohegraphError(
+            f"training.dev_share={share} cannot be held out of {documents} documents: {error}", code="bad-dev-share"
+        ) from None
+    return np.sort(training), np.sort(dev)
 
 
 def level_numbers(classes: npt.NDArray[Any], levels: Sequence[Any]) -> npt.NDArray[np.int64]:

@@ -38,6 +38,7 @@ from cohegraph.model.familiarity import Familiarity
 from cohegraph.model.rank_scale import RankScale
 from cohegraph.model.saving import Saved, read, write
 from cohegraph.model.validation import Validation
+from cohegraph.model.verdicts import Judge, Verdict
 from cohegraph.presets import PRESETS, preset
 from cohegraph.settings import Settings
 from cohegraph.strings import well_formed
@@ -173,7 +174,7 @@ class CoherenceModel(Estimator):
         labels: Labels,
         *,
         groups: Sequence[Any] | None = None,
-        dev: tuple[Texts, Labels] | None = None,
+        dev: tuple[Texts, Labels] | tuple[Texts, Labels, Sequence[Any]] | None = None,
         on_epoch: Callable[[int, Self], None] | None = None,
         bare: bool = False,
         trainer: Trainer | None = None,
@@ -185,8 +186,8 @@ class CoherenceModel(Estimator):
             labels: Their levels, any two or more different strings or whole numbers; or their ratings, where these are
                 learnt (`objective.kind`).
             groups: What each document belongs to (a prompt, a source): ranking compares documents of a group only.
-            dev: Documents and labels to choose the epoch with. Without them `training.dev_share` of the documents are
-                held out for it, and where that is 0 the last epoch is taken.
+            dev: Documents and labels, and groups for a ranking, to choose the epoch with. Without them
+                `training.dev_share` of the documents are held out for it, and where that is 0 the last epoch is taken.
             on_epoch: Called after every epoch with its number and the model as it is then.
             bare: Learn to predict and nothing else: predictions are not calibrated on dev documents, and how unlike its
                 training documents a text is will not be known.
@@ -200,7 +201,8 @@ class CoherenceModel(Estimator):
                 code="label-count",
             )
         features = self.featurize(texts)
-        training, held_out = self._split(features, answers, dev, settings)
+        further = None if dev is None else (self.featurize(dev[0]), *dev[1:])
+        training, held_out = answers.split(features, further, settings)
         for part in (training,) if held_out is None else (training, held_out):
             check_patterns(part.features, settings)
         attributes: dict[str, Any] = {
@@ -312,7 +314,7 @@ class CoherenceModel(Estimator):
         """The level of every text; its rating, where ratings are learnt; its score, where a ranking is."""
         self._check_fitted()
         if self.objective_.outputs == 1:
-            shares = self._shares_of_range(self.predictions(texts))
+            shares = self._judge.shares(self.predictions(texts))
             low, high = self.settings_.objective.range if self.objective_.kind == "rating" else (0.0, 100.0)
             return low + shares * (high - low)
         return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
@@ -349,10 +351,9 @@ class CoherenceModel(Estimator):
         """`assess`, and the features that it looked at."""
         self._check_fitted()
         features = self._matching(texts, show_progress=show_progress)
-        predicted = self._predicted(features)
         rows = zip(
             self._counts(features),
-            self._verdicts(predicted),
+            self._judge.verdicts(self._predicted(features)),
             [None] * len(features) if self.familiarity_ is None else self.familiarity_.unlikeness(features).tolist(),
             strict=True,
         )
@@ -430,32 +431,6 @@ class CoherenceModel(Estimator):
             self.resolved_system.changed(own)
             self.hyper_parameters = {**(self.hyper_parameters or {}), **own}
 
-    def _split(
-        self, features: Features, answers: Answers, dev: tuple[Texts, Labels] | None, settings: Settings
-    ) -> tuple[Graded, Graded | None]:
-        """Training documents, and dev documents if there are any."""
-        everything = Graded(features, answers.targets)
-        options = settings.training
-        if dev is not None:
-            held_out = self.featurize(dev[0])
-            if settings.objective.is_of_levels:
-                targets = Targets(numbers_of(dev[1], answers.levels, "dev"))
-            else:
-                targets = Targets(as_ratings(dev[1], settings.objective.range))
-            if len(held_out) != len(targets) or not len(targets):
-                raise CohegraphError(
-                    f"There are {len(held_out)} dev documents and {len(targets)} dev labels.", code="label-count"
-                )
-            return everything, Graded(held_out, targets)
-        if options.dev_share > 0:
-            rows, rest = _held_out(len(features), answers.codes, options.dev_share, options.seed)
-            return everything[rows], everything[rest]
-        if options.patience is not None:
-            raise CohegraphError(
-                "training.patience needs dev documents: set training.dev_share, such as 0.1.", code="no-dev"
-            )
-        return everything, None
-
     def _look_back(self, training: Graded, dev: Graded | None, bare: bool) -> None:
         """Take from the documents what verdicts need: what to expect, how sure to be, and what is unlike them."""
         if self.objective_.kind == "ranking":
@@ -480,35 +455,13 @@ class CoherenceModel(Estimator):
         by_level = self.fitted_.predict(_with_settings(features, self.settings_))
         return by_level[:, level_numbers(self.classes_, self.levels_)] if len(self.classes_) else by_level
 
-    def _shares_of_range(self, predicted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Ratings or rank scores as shares of the range, from 0 to 1."""
-        return predicted[:, 0] if self.scale_ is None else self.scale_(predicted[:, 0])
+    @property
+    def _judge(self) -> Judge:
+        return Judge(
+            self.settings_.objective, self.classes_, self.levels_, self.ordered_, self.calibration_, self.scale_
+        )
 
-    def _verdicts(self, predicted: npt.NDArray[np.float64]) -> list[tuple[Any, float | None, dict[Any, float]]]:
-        """Level, score and probabilities of every document."""
-        if not self.settings_.objective.is_of_levels:
-            thresholds = self.settings_.objective.thresholds
-            return [
-                (
-                    self.levels_[int(np.searchsorted(thresholds, share, side="right"))],
-                    100 * share,
-                    dict(zip(self.levels_, self.calibration_.of_levels(share, thresholds), strict=False)),
-                )
-                for share in self._shares_of_range(predicted).tolist()
-            ]
-        verdicts = []
-        for row in self.calibration_(predicted):
-            by_class = dict(zip(self.classes_.tolist(), row.tolist(), strict=True))
-            probabilities = {level: by_class[level] for level in self.levels_}
-            expected = sum(number * one for number, one in enumerate(probabilities.values()))
-            score = 100 * expected / (len(probabilities) - 1) if self.ordered_ else None
-            verdicts.append((self.classes_[row.argmax()].item(), score, probabilities))
-        return verdicts
-
-    def _assessment(
-        self, counts: dict[str, int], verdict: tuple[Any, float | None, dict[Any, float]], unlikeness: float | None
-    ) -> Assessment:
-        level, score, probabilities = verdict
+    def _assessment(self, counts: dict[str, int], verdict: Verdict, unlikeness: float | None) -> Assessment:
         system, settings = self.system_, self.settings_
         english = counts.pop("english")
         notices = notices_of(
@@ -520,10 +473,9 @@ class CoherenceModel(Estimator):
             unlikeness=unlikeness,
             looks_english=settings.language.expected == "any" or english != 0,
         )
-        is_empty = not counts["sentences"]
-        return Assessment(
-            None if is_empty else level, None if is_empty else score, probabilities, counts, notices, unlikeness
-        )
+        if not counts["sentences"]:
+            verdict = Verdict(None, None, verdict.probabilities)
+        return Assessment(*verdict, counts, notices, unlikeness)
 
     def _counts(self, features: Features) -> list[dict[str, int]]:
         """What an assessment reports of every document."""
@@ -591,18 +543,3 @@ def _with_settings(features: Features, settings: Settings) -> Features:
 
 def _of_settings(part: Graded, settings: Settings) -> Graded:
     return Graded(_with_settings(part.features, settings), part.targets)
-
-
-def _held_out(
-    documents: int, codes: npt.NDArray[np.int64] | None, share: float, seed: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Training and dev documents, each with all classes in their shares."""
-    from sklearn.model_selection import train_test_split
-
-    try:
-        training, dev = train_test_split(np.arange(documents), test_size=share, random_state=seed, stratify=codes)
-    except ValueError as error:
-        raise CohegraphError(
-            f"training.dev_share={share} cannot be held out of {documents} documents: {error}", code="bad-dev-share"
-        ) from None
-    return np.sort(training), np.sort(dev)

@@ -14,6 +14,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.learning.calibration import Calibration
 from cohegraph.learning.objectives import Targets, ordered_pairs
+from cohegraph.model.answers import group_numbers
 from cohegraph.progress import track
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def cross_validate(
     objective = model.resolved_settings.objective
     levels = labels if objective.is_of_levels else None
     check_folds(levels, groups, folds)
-    group_numbers = None if groups is None else np.unique(np.array(groups), return_inverse=True)[1]
+    numbers = group_numbers(groups)
     codes = np.unique(labels, return_inverse=True)[1]
     held_out = np.zeros((len(labels), codes.max() + 1 if objective.is_of_levels else 1))
     scores = []
@@ -83,7 +84,7 @@ def cross_validate(
         if objective.is_of_levels:
             scores.append(float((held_out[test].argmax(axis=1) == codes[test]).mean()))
         else:
-            pairs = Targets(labels[test], None if group_numbers is None else group_numbers[test])
+            pairs = Targets(labels[test], None if numbers is None else numbers[test])
             scores.append(ordered_pairs(held_out[test, 0], pairs))
     figures: dict[str, Any] = {"folds": folds, "grouped": groups is not None}
     mean, std = float(np.mean(scores)), float(np.std(scores))
