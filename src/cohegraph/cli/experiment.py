@@ -13,6 +13,7 @@ from cohegraph.cli.options import Device, SkipEmpty, SkipUnlabelled, set_threads
 from cohegraph.cli.output import complain, console, plain, results_table, say
 from cohegraph.corpora.tables import is_table
 from cohegraph.errors import CohegraphError
+from cohegraph.experiments.ready import ready_experiments
 from cohegraph.presets import STACKS
 from cohegraph.settings import parse_change
 
@@ -54,10 +55,10 @@ def experiment(
     cores: Annotated[int | None, typer.Option(min=1, max=1024, help="Folds that run side by side.")] = None,
     device: Device = "auto",
 ) -> None:
-    """Compare systems on a corpus under one honest protocol.
+    """Compare systems on a corpus under the same protocol.
 
-    Features are computed once. Every finished fold is written at once: a run that was stopped goes on where it was when
-    the same command is given again. Tables (Markdown, CSV, LaTeX), figures (SVG, PNG) and a report are in the folder.
+    Features are computed once. Every finished fold is written at once: a run that was stopped resumes when
+    the same command is run again. Tables (Markdown, CSV, LaTeX), figures (SVG, PNG) and a report are in the folder.
     """
     wanted = {
         "stack": stack,
@@ -91,7 +92,7 @@ def experiment(
     try:
         finished = run_experiment(found, folder, cores=cores, device=device, show_progress=True)
     except KeyboardInterrupt:
-        complain(f"Interrupted: what is finished is in {folder}; the same command goes on from there.")
+        complain(f"Interrupted: what is finished is in {folder}; run the same command again to resume.")
         raise typer.Exit(INTERRUPTED) from None
     if not finished.work.corpus.ordered:
         how = "--levels" if is_table(Path(plan)) else "levels among the options of the corpus"
@@ -108,26 +109,27 @@ def experiment(
 
 
 def _plan(plan: str, changes: dict[str, Any], columns: dict[str, Any], settings: dict[str, Any]) -> Experiment:
-    from cohegraph.experiments.plan import make_experiment, read_experiment, ready_experiments
-
-    if is_table(Path(plan)):
-        changes |= {f"corpus.options.{name}": value for name, value in columns.items()}
-        changes["protocol.grouped"] = "group_column" in columns
-        return make_experiment({"name": Path(plan).stem, "corpus": {"kind": "table", "path": plan}}, changes, settings)
-    if columns:
+    ready = ready_experiments()
+    file, of_table = ready.get(plan, Path(plan)), is_table(Path(plan))
+    if columns and not of_table:
         raise CohegraphError(
             "Columns and levels are named for a table; an experiment file says them itself.", code="not-a-table"
         )
-    ready = ready_experiments()
-    file = ready.get(plan, Path(plan))
-    if not file.exists() and file.suffix.lower() == ".toml":
-        raise CohegraphError(f"There is no file {plan}: name an experiment file that is there.", code="missing-file")
+    if not file.exists() and (of_table or file.suffix.lower() == ".toml"):
+        raise CohegraphError(f"There is no file {plan}: name an experiment file or a table.", code="missing-file")
     if not file.exists():
         raise CohegraphError(
             f"There is no experiment file '{plan}', and no ready one of this name: choose from {', '.join(ready)}.",
             code="no-experiment",
         )
-    return read_experiment(file, changes, settings)
+    # Only now: importing torch takes seconds.
+    from cohegraph.experiments.plan import make_experiment, read_experiment
+
+    if not of_table:
+        return read_experiment(file, changes, settings)
+    changes |= {f"corpus.options.{name}": value for name, value in columns.items()}
+    changes["protocol.grouped"] = "group_column" in columns
+    return make_experiment({"name": file.stem, "corpus": {"kind": "table", "path": plan}}, changes, settings)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

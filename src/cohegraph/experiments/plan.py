@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -15,11 +14,10 @@ from cohegraph.corpora.corpus import Corpus
 from cohegraph.corpora.registry import read_corpus
 from cohegraph.corpora.tables import decoded
 from cohegraph.errors import CohegraphError, in_words
+from cohegraph.experiments.ready import READY
 from cohegraph.presets import preset
 from cohegraph.settings import Settings
 from cohegraph.systems.registry import USUAL, system_named
-
-_READY = Path(str(files("cohegraph"))) / "data" / "experiments"
 
 
 def _each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -174,11 +172,6 @@ class Experiment(_Group):
         return settings
 
 
-def ready_experiments() -> dict[str, Path]:
-    """The experiments that come with cohegraph, by name."""
-    return {file.stem: file for file in sorted(_READY.glob("*.toml"))}
-
-
 def read_experiment(
     file: Path, changes: dict[str, Any] | None = None, settings: dict[str, Any] | None = None
 ) -> Experiment:
@@ -197,7 +190,7 @@ def read_experiment(
         ) from None
     for group, name in (("corpus", "path"), ("protocol", "folds_file")):
         inner = values.get(group)
-        if isinstance(inner, dict) and isinstance(inner.get(name), str) and _READY not in file.parents:
+        if isinstance(inner, dict) and isinstance(inner.get(name), str) and READY not in file.parents:
             inner[name] = str(file.parent / inner[name])
     return make_experiment({"name": file.stem} | values, changes, settings)
 

@@ -1,7 +1,7 @@
 """A document at a glance: its sentences in reading order on a line, and above it an arc for every link.
 
 The height of an arc follows the distance of its sentences, its weight the strength of the link. Loose sentences are
-diamonds, all others circles.
+diamonds, all others circles. Where there are several kinds of links, all but the first are dashed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ _ROOM_BELOW = 46.0
 _ROOM_FOR_WORD = 40.0  # below this distance there is no room for a word under each sentence
 _DIGIT = 7.0  # how wide a digit is
 _LONGEST_LABEL = 300
+# Kinds of links differ by how their arcs are dashed, in the order in which they first occur.
+_DASHES = ("", 'stroke-dasharray="7 4" ', 'stroke-dasharray="2 4" ', 'stroke-dasharray="9 4 2 4" ')
 
 STYLE = (
     ".cg-arcs{font:12px system-ui,sans-serif}"
@@ -56,7 +58,8 @@ def draw_arcs(explanation: Explanation, *, inside: bool = False) -> str:
     parts = [f"<title>{escape(title)}</title>"]
     if sentences:
         parts.append(f'<line class="base" x1="{_MARGIN:g}" y1="{base:g}" x2="{width - _MARGIN:g}" y2="{base:g}"/>')
-    parts.extend(_arc(link, base, step, weakest) for link in links)
+    kinds = list(dict.fromkeys(link.kind for link in links))
+    parts.extend(_arc(link, base, step, weakest, _DASHES[kinds.index(link.kind) % len(_DASHES)]) for link in links)
     parts.append('<g role="list" aria-label="Sentences">')
     every = 1 if step >= _DIGIT * len(str(len(sentences))) + 3 else 5
     for sentence in sentences:
@@ -98,7 +101,7 @@ def _x(number: int, step: float) -> float:
     return _MARGIN + (number - 1) * step
 
 
-def _arc(link: Link, base: float, step: float, weakest: float) -> str:
+def _arc(link: Link, base: float, step: float, weakest: float, dashes: str) -> str:
     start, end = _x(link.source, step), _x(link.target, step)
     strength = (link.strength - weakest) / (1 - weakest) if weakest < 1 else 1.0
     thickness = _THINNEST + (_THICKEST - _THINNEST) * min(max(strength, 0.0), 1.0)
@@ -106,7 +109,7 @@ def _arc(link: Link, base: float, step: float, weakest: float) -> str:
     title = f"{link.source} to {link.target}: {link.in_words()} ({link.kind} {link.strength:.2f})"
     return (
         f'<path class="link" data-kind="{attribute(link.kind)}" data-source="{link.source}" '
-        f'data-target="{link.target}" stroke-width="{thickness:.2f}" '
+        f'data-target="{link.target}" stroke-width="{thickness:.2f}" {dashes}'
         f'd="M{start:g} {top:g}A{(end - start) / 2:g} {_rise(link.target - link.source):g} 0 0 1 {end:g} {top:g}">'
         f"<title>{escape(title)}</title></path>"
     )
