@@ -143,7 +143,7 @@ Scores = Callable[..., Iterator[list[Any]]]
 
 
 def _model(folder: Path) -> dict[str, str]:
-    """What a line of results says of the model, before it is loaded."""
+    """What a line of results states about the model, before it is loaded."""
     from cohegraph.model.persistence import read_about
 
     about, sha256 = read_about(folder)  # which holds the SHA-256 of the weights

@@ -53,7 +53,7 @@ class Features:
     Shapes: ``counts`` (N, patterns), ``vectors`` (N, dimensions), in memory or mapped into it, ``tallies`` (N,
     len(TALLIES)). ``parts`` names the
     pretrained parts and ``settings`` the settings they come from; neither is known of features made otherwise.
-    ``material`` is what was asked for besides, one item a document.
+    ``material`` is what was asked for in addition, one item per document.
     """
 
     counts: sparse.csr_array

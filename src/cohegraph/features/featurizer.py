@@ -120,7 +120,7 @@ class Featurizer:
         needs: Iterable[Material] = (),
         show_progress: bool = False,
     ) -> Features:
-        """The features of texts, in their order, with the material that is needed besides.
+        """The features of texts, in their order, with the additional material that is needed.
 
         A text that is parsed or linked already is not parsed or linked again; it must come from a featurizer with the
         same settings.

@@ -38,7 +38,7 @@ class Shard:
 
     Shapes, with N documents: ``keys`` (N,), the hashes of the texts; ``ids``, ``labels`` and ``groups``, N each, of
     which the last two may be missing; ``counts`` (N, patterns), ``tallies`` (N, len(TALLIES)), ``vectors`` (N,
-    dimensions). ``stages`` has, for each stage by its name, the hash of all that shaped it besides the texts.
+    dimensions). ``stages`` has, for each stage by its name, the hash of everything that shaped it except the texts.
     """
 
     keys: npt.NDArray[np.void]

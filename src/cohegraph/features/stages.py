@@ -1,6 +1,6 @@
 """The stages of features: what is computed, kept and sent by itself, so that a change costs no more than it must.
 
-Another delta links anew and does not encode; another encoder encodes anew and does not parse. A stage says which
+Another delta links again without encoding; another encoder encodes again without parsing. A stage says which
 pretrained parts and which settings shape it, and its key follows from that: nothing else needs to know.
 """
 
@@ -41,7 +41,7 @@ class Stage:
     Args:
         name: What it is called in keys and files.
         parts: The pretrained parts that shape it, given the settings.
-        settings: The groups of settings that shape it, besides those of its parts.
+        settings: The groups of settings that shape it, in addition to those of its parts.
         compute: What it makes of texts, given what parses them.
         fits: Whether arrays are what it makes of a document.
         format: Changes whenever the meaning of what it makes does.
@@ -59,7 +59,7 @@ class Stage:
         return self.compute(featurizer, texts, parse or featurizer.parser.parse) if texts else []
 
     def shape(self, featurizer: Featurizer) -> str:
-        """All that shapes it besides the text."""
+        """Everything that shapes it except the text."""
         return shape_of(featurizer, self.name, self.settings, self.parts(featurizer.settings), self.format)
 
     def digest(self, featurizer: Featurizer) -> str:

@@ -143,7 +143,7 @@ class CoherenceModel(Estimator):
 
     @property
     def needs(self) -> frozenset[Material]:
-        """What features must hold besides counts, vector and tallies."""
+        """What features must hold in addition to counts, vector and tallies."""
         return self.resolved_system.needs
 
     @property

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from cohegraph.model.coherence_model import CoherenceModel
 
 NOTE = (
-    "It learnt from short texts written for this project, whose levels are by construction (connected, drifting, "
-    "disjointed) and were given by no rater: good for a first look, not for a verdict that matters."
+    "It learnt from short texts that were written for this project to be connected, drifting or disjointed; no rater "
+    "has judged them. Use it for a first look, not for a verdict that matters."
 )
 _FOLDS = 5
 # Chosen by cross-validation over topics. Without edges between patterns: there are more patterns than documents here,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cohegraph.text.encoder import Encoder
     from cohegraph.text.word_vectors import WordVectors
 
-# The pretrained parts that a linker can ask for, besides the parser, which every document has gone through.
+# The pretrained parts that a linker can ask for, in addition to the parser.
 Part = Literal["vectors", "encoder"]
 # Sentences that are compared with others at once.
 _AT_ONCE = 256
