@@ -293,6 +293,8 @@ def test_ordered_levels(settings, model, graded):
         ({"kind": "rating"}, [0.5, 1.2, 0.1] * 10, "bad-rating"),
         ({"kind": "rating"}, ["high", "low", "low"] * 10, "bad-rating"),
         ({"kind": "ranking"}, [0.5, 0.2, 0.1] * 10, "no-groups"),
+        ({"kind": "rating"}, [True, False, True] * 10, "bad-rating"),
+        ({"kind": "rating"}, ["0.5", "nan", "0.1"] * 10, "missing-label"),
         ({"kind": "rating", "thresholds": [0.5, 0.2]}, [0.5] * 30, "bad-setting"),
         ({"kind": "rating", "range": [1, 1]}, [0.5] * 30, "bad-setting"),
     ],

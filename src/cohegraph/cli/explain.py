@@ -112,9 +112,11 @@ def _text(name: str) -> str:
 
 def _print(found: Explanation, name: str) -> None:
     verdict = found.verdict
-    shares = ", ".join(f"{level} {100 * probability:.0f} %" for level, probability in verdict.probabilities.items())
+    sure = f" ({found.sureness})" if found.sureness else ""
     score = "" if verdict.score is None else f" Score {verdict.score:.0f} of 100."
-    console().print(*plain(f"{name}: {verdict.level} ({found.sureness}).{score} {shares}."), style="bold")
+    shares = ", ".join(f"{level} {100 * probability:.0f} %" for level, probability in verdict.probabilities.items())
+    line = f"{name}: {verdict.level}{sure}.{score}{f' {shares}.' if shares else ''}"
+    console().print(*plain(line), style="bold")
     for notice in found.notices:
         console().print(*plain(notice), style="yellow")
     if found.note:

@@ -42,6 +42,10 @@ class Answers:
         cls, labels: Labels, groups: Sequence[Any] | None, levels: Sequence[Any] | None, settings: ObjectiveSettings
     ) -> Answers:
         """Check the labels of training documents and number them."""
+        if groups is not None and len(groups) != len(labels):
+            raise CohegraphError(
+                f"There are {len(labels)} labels and {len(groups)} groups: give one group each.", code="label-count"
+            )
         numbers = group_numbers(groups)
         if settings.is_of_levels:
             encoded = encode_labels(labels, levels)
