@@ -347,6 +347,7 @@ def test_bad_calls_of_the_command(tmp_path, versions, failing, one_sentence):
     ):
         assert failing("explain", *arguments, "--what-if", 0).code == code
     assert failing("explain", stdin=b"  \n").code == "missing-text"
+    assert failing("explain", "essays.csv").code == "is-a-table"
     one_sentence("explain", stdin=b"  \n")
     assert {one.name for one in tmp_path.iterdir()} == {"cats.txt", "earlier.txt"}
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cohegraph.cli.options import Device, EncoderPlace, ModelName, ParserPlace, Threads, VectorsPlace, set_threads
 from cohegraph.cli.output import console, plain, print_json, say
-from cohegraph.corpora.tables import decoded, read_plain_text
+from cohegraph.corpora.tables import decoded, is_table, read_plain_text
 from cohegraph.errors import CohegraphError
 from cohegraph.files import write_atomically
 from cohegraph.models import folder_of, load
@@ -102,6 +102,11 @@ def _default_input() -> str:
 
 
 def _text(name: str) -> str:
+    if name != "-" and is_table(Path(name)):
+        raise CohegraphError(
+            f"{name} is a table, and explain takes a single text: name a text file, or assess the table.",
+            code="is-a-table",
+        )
     text = decoded(sys.stdin.buffer.read(), "Standard input") if name == "-" else read_plain_text(Path(name))
     if not text.strip():
         raise CohegraphError(
