@@ -10,14 +10,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 from material import COMMAND, TEXT, WORDS
 
 from cohegraph.errors import CohegraphError
 
-# Two cores are shared with whatever else runs; numerical work in tests is small.
+# Two cores are shared with whatever else runs; numerical work in tests is small, and no test is timed.
 torch.set_num_threads(1)
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from material import CLASSES, learnable
 
@@ -79,6 +79,7 @@ def test_the_same_epoch_is_chosen_on_dev_documents():
     assert [epoch.dev_accuracy for epoch in whole.epochs] == [epoch.dev_accuracy for epoch in parts.epochs]
 
 
+@settings(deadline=None)
 @given(chunk=st.integers(1, 40), documents=st.integers(9, 40), dropout=st.sampled_from([0.0, 0.5]))
 def test_on_any_number_of_documents(chunk, documents, dropout):
     same(*both(chunk, documents, epochs=3, dropout=dropout), 1e-5)

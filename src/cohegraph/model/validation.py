@@ -75,20 +75,21 @@ def cross_validate(
     numbers = group_numbers(groups)
     codes = np.unique(labels, return_inverse=True)[1]
     held_out = np.zeros((len(labels), codes.max() + 1 if objective.is_of_levels else 1))
+    ratings = None if objective.is_of_levels else model.ratings_of(labels)
+    within = numbers if objective.kind == "ranking" else None
     scores = []
     splits = _splits(levels, groups, folds, len(labels))
     for training, test in track(splits, "cross-validating", folds, show=show_progress):
         own = None if groups is None else [groups[row] for row in training]
         fold = clone(model).fit(features[training], labels[training], groups=own, bare=True, **options)
         held_out[test] = fold.predictions(features[test])
-        if objective.is_of_levels:
+        if ratings is None:
             scores.append(float((held_out[test].argmax(axis=1) == codes[test]).mean()))
         else:
-            pairs = Targets(labels[test], None if numbers is None else numbers[test])
-            scores.append(ordered_pairs(held_out[test, 0], pairs))
+            scores.append(ordered_pairs(held_out[test, 0], Targets(ratings, within)[test]))
     figures: dict[str, Any] = {"folds": folds, "grouped": groups is not None}
     mean, std = float(np.mean(scores)), float(np.std(scores))
-    if objective.is_of_levels:
+    if ratings is None:
         majority = max(Counter(labels.tolist()).values()) / len(labels)
         return Validation(
             {**figures, "accuracy": mean, "std": std, "majority": majority}, Calibration.of(held_out, codes)
@@ -96,7 +97,6 @@ def cross_validate(
     figures |= {"ordered_pairs": mean, "std": std}
     if objective.kind == "ranking":
         return Validation(figures, Calibration())
-    ratings = model.ratings_of(labels)
     figures["error"] = float(np.abs(held_out[:, 0] - ratings).mean())
     return Validation(figures, Calibration.of_ratings(held_out[:, 0], ratings))
 

@@ -16,7 +16,7 @@ from cohegraph.systems.system import Arrays, Lesson, Predictions, System, expect
 
 @dataclass(frozen=True)
 class _Constant:
-    shares: Predictions
+    answer: Predictions
     parameters: int = 0
 
     @property
@@ -24,10 +24,10 @@ class _Constant:
         return {}
 
     def predict(self, features: Features) -> Predictions:
-        return np.tile(self.shares, (len(features), 1))
+        return np.tile(self.answer, (len(features), 1))
 
     def arrays(self) -> Arrays:
-        return {"shares": self.shares}
+        return {"shares": self.answer}
 
 
 @dataclass(frozen=True)
