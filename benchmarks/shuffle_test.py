@@ -5,7 +5,7 @@
 
 Every system of a finished experiment is trained again as it was in each fold, with what was chosen there, and scores
 the test documents of a kind (a group, a level) and the same documents with their sentences shuffled. The score is the
-expected level. What is done is kept beside the results, and a run that was stopped goes on where it was. The table is
+expected level. Finished work is kept next to the results, and a run that was stopped goes on where it was. The table is
 added to the experiment's summary.
 """
 

@@ -8,7 +8,7 @@
   const STAY = 200, STAY_EACH = 5;
   let timer = null, running = null, staying = null, trying = null, shown = null, comparing = false;
 
-  // What is said is for people; what is set beside it, as data-state and data-code, is for programs and stays the same.
+  // What is said is for people; what is set next to it, as data-state and data-code, is for programs and stays the same.
   function say(words, state = "") { status.textContent = words; status.dataset.state = state; }
   function complain(words, code = "") { trouble.textContent = words; trouble.hidden = !words; trouble.dataset.code = code; }
   function wrong(words, code) { return Object.assign(new Error(words), { code }); }
