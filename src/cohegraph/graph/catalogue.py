@@ -9,8 +9,6 @@ Two readings of "the same pattern":
 - ``ordered`` (the released code): the order of the sentences counts. Every mask is its own pattern.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations

@@ -16,8 +16,6 @@ A document without any subset has no pattern. With ``too_short="isolated"`` it h
 alone decides; ``too_short="pattern"`` (the released code) gives all such documents one more pattern in common.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The entity grid (Barzilay and Lapata, 2008): which entity plays which role in which sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

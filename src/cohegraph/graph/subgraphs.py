@@ -5,14 +5,12 @@ masks of all k-subsets of a window are one product of that run with a fixed matr
 matrix product and one histogram.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import comb
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +38,7 @@ class GraphBatch:
     target: Ints
 
     @classmethod
-    def of(cls, graphs: Sequence[Links]) -> GraphBatch:
+    def of(cls, graphs: Sequence[Links]) -> Self:
         """A batch of sentence graphs; two sentences that are linked in several ways are linked once."""
         none = np.zeros(0, dtype=np.int64)
         pairs = [graph.pairs() for graph in graphs]

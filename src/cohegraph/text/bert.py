@@ -4,8 +4,6 @@ Nothing of this is new: it is the forward pass of Devlin et al. (2019), equal to
 alone takes longer than a text does.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What a parser makes of a text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache

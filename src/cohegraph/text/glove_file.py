@@ -6,8 +6,6 @@ ascending order with their rows. A look-up is a binary search, so opening builds
 when the file's size or time of change differs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -162,7 +160,7 @@ def _layout(file: Path) -> tuple[int, bool]:
     return dimensions, False
 
 
-def _batches(stream: IO[bytes], digest: hashlib._Hash, progress: Progress, task: object) -> Iterator[list[bytes]]:
+def _batches(stream: IO[bytes], digest: "hashlib._Hash", progress: Progress, task: object) -> Iterator[list[bytes]]:
     while lines := list(islice(stream, _LINES_AT_ONCE)):
         digest.update(b"".join(lines))
         progress.update(task, completed=stream.tell())  # type: ignore[arg-type]

@@ -1,7 +1,5 @@
 """Whether a text is English: whoever pastes another language gets a verdict that means nothing, and should know."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -4,8 +4,6 @@ The packages are repackaged by third parties, so the files that matter are check
 once an installation, remembered by path, size and time of change.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Sentences and nouns from a Stanza pipeline, as in the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import islice

@@ -1,7 +1,5 @@
 """The vectors of a document's tokens in reading order, by sentence and paragraph: what sequence models read."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

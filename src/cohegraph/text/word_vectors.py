@@ -1,7 +1,5 @@
 """Word vectors from a package, a GloVe text file or a spaCy pipeline, all behind one class."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Linkers: what makes links between sentences. `nouns` is Algorithm 1 of the paper."""
 
-from __future__ import annotations
-
 from cohegraph.errors import CohegraphError
 from cohegraph.graph.links.linker import Linker, Part, Parts
 from cohegraph.graph.links.links import Links

@@ -1,7 +1,5 @@
 """Algorithm 1: which sentence links to which later sentence, through which two nouns, and how similar these are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Algorithm 1 as a linker: sentences link through their most similar nouns."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

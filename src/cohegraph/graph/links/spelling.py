@@ -1,7 +1,5 @@
 """How alike two words are spelled: BLEU over characters, as the released code uses beside the cosine."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 
