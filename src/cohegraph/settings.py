@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import reprlib
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -201,7 +202,7 @@ class Settings(_Group):
         """Nested dictionaries of plain values, as saved with a model."""
         return self.model_dump(mode="json")
 
-    def replaced(self, changes: dict[str, Any]) -> Settings:
+    def replaced(self, changes: Mapping[str, Any]) -> Settings:
         """A copy with some values changed, named with dots: ``{"subgraphs.k": 5}``."""
         values = self.to_dict()
         for name, value in changes.items():

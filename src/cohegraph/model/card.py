@@ -156,6 +156,7 @@ def validation_in_words(figures: dict[str, Any]) -> str:
     if "accuracy" in figures:
         accuracy, std, majority = (f"{100 * figures[name]:.1f}" for name in ("accuracy", "std", "majority"))
         return f"accuracy {accuracy} % (± {std}); always predicting the most frequent level gives {majority} %."
-    pairs, std = (f"{100 * figures[name]:.1f}" for name in ("ordered_pairs", "std"))
+    right, std = (f"{100 * figures[name]:.1f}" for name in ("ordered_pairs", "std"))
+    pairs = f"{figures['pairs']:,} pairs" if "pairs" in figures else "pairs"
     error = f", mean error {100 * figures['error']:.1f} points of 100" if "error" in figures else ""
-    return f"{pairs} % of pairs in the right order (± {std}; chance is 50 %){error}."
+    return f"{right} % of {pairs} in the right order (± {std}; chance is 50 %){error}."

@@ -1,9 +1,8 @@
 """What is checked of texts and features before a model takes them."""
 
-from __future__ import annotations
-
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +28,16 @@ def check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> No
             )
 
 
-def check_patterns(features: Features, settings: Settings) -> None:
-    """Raise where features count other patterns than the settings have."""
-    patterns = len(patterns_of(settings))
-    if features.counts.shape[1] != patterns:
-        raise CohegraphError(
-            f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}.",
-            code="other-settings",
-        )
+def check_features(
+    features: Features, settings: Settings, needs: Collection[Material], *, places: bool = True
+) -> Features:
+    """Features for a model with these settings; those that do not say their settings now do.
 
-
-def check_material(features: Features, needs: Iterable[Material]) -> None:
-    """Raise where features lack something that the model needs."""
+    Raises a CohegraphError where they were made with other settings, or lack something that the model needs.
+    ``places`` are compared if they are to be those of the settings.
+    """
+    if features.settings is not None:
+        check_same_settings(settings.of_features(places=places), features.settings.of_features(places=places))
     for name in sorted(needs):
         if name not in features.material:
             raise CohegraphError(
@@ -48,6 +45,13 @@ def check_material(features: Features, needs: Iterable[Material]) -> None:
                 "model.featurize(texts).",
                 code="missing-material",
             )
+    patterns = len(patterns_of(settings))
+    if features.counts.shape[1] != patterns:
+        raise CohegraphError(
+            f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}.",
+            code="other-settings",
+        )
+    return features if features.settings is not None else replace(features, settings=settings)
 
 
 def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:
@@ -93,18 +97,14 @@ def check_parts(trained_with: Mapping[str, str], found: Mapping[str, str]) -> No
 
 def check_widths(features: Features, dimensions: int, widths: Mapping[str, int]) -> None:
     """Raise where vectors of documents or of tokens are longer or shorter than those of the training."""
-    found = features.vectors.shape[1]
-    if found != dimensions:
-        raise CohegraphError(
-            f"The model takes vectors of {dimensions} dimensions, and the encoder gives {found}: use the encoder that "
-            "it was trained with.",
-            code="other-dimensions",
-        )
-    for name, width in widths_of(features, widths).items() if len(features) else ():
-        if width != widths[name]:
+    found = {"document": features.vectors.shape[1], **(widths_of(features, widths) if len(features) else {})}
+    for name, width in found.items():
+        expected = {"document": dimensions, **widths}[name]
+        if width != expected:
+            what = "document" if name == "document" else "token"
             raise CohegraphError(
-                f"The model reads token vectors of {widths[name]} dimensions, and these have {width}: use the parts "
-                "that it was trained with.",
+                f"The model takes {what} vectors of {expected} dimensions, and these have {width}: use the pretrained "
+                "parts that it was trained with.",
                 code="other-dimensions",
             )
 
