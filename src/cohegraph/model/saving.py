@@ -12,7 +12,7 @@ from cohegraph.features import TALLIES, Features, Material, patterns_of
 from cohegraph.graph.entity_grid import build_entity_grid
 from cohegraph.labels import encode_labels
 from cohegraph.learning.objectives import objective_of
-from cohegraph.model.card import KEPT_NOTHING, model_card
+from cohegraph.model.card import model_card
 from cohegraph.model.familiarity import Familiarity
 from cohegraph.model.formats import Description
 from cohegraph.model.learnt import Learnt
@@ -54,10 +54,8 @@ def write(folder: Path, model: Learnt) -> str:
     arrays = dict(model.fitted.arrays())
     for also in (model.familiarity, model.scale, model.neighbours):
         arrays |= {} if also is None else also.arrays()
-    neighbours = model.neighbours
-    kept = None if neighbours is None else neighbours.lines()
-    card = model_card(about, system, kept=KEPT_NOTHING if neighbours is None else neighbours.in_words())
-    return write_model(folder, StoredModel(arrays, about, kept), card)
+    kept = None if model.neighbours is None else model.neighbours.lines()
+    return write_model(folder, StoredModel(arrays, about, kept), model_card(model))
 
 
 def read(folder: Path, places: dict[str, str]) -> Learnt:
