@@ -1,7 +1,5 @@
 """What goes wrong in a way that a user can mend: one sentence each, no traceback."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -9,12 +9,10 @@ import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
-from cohegraph.labels import as_labels, as_ratings, encode_labels
+from cohegraph.labels import Labels, as_labels, as_ratings, encode_labels
 from cohegraph.learning.objectives import Objective, Targets, objective_of
 from cohegraph.settings import ObjectiveSettings, Settings
 from cohegraph.systems.system import Graded
-
-Labels = Sequence[Any] | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ class Answers:
                     code="unknown-order",
                 )
             objective = objective_of(settings.kind, len(encoded.levels))
-            values = level_numbers(encoded.classes, encoded.levels)[encoded.codes]
-            return cls(objective, Targets(values, numbers), encoded.classes, encoded.levels, encoded.ordered)
+            targets = Targets(level_numbers(encoded.values, encoded.levels), numbers)
+            return cls(objective, targets, encoded.classes, encoded.levels, encoded.ordered)
         ratings = as_ratings(labels, settings.range)
         if not len(ratings):
             raise CohegraphError("There are no documents to learn from.", code="no-documents")
@@ -95,7 +93,7 @@ class Answers:
         self, settings: ObjectiveSettings, features: Features, labels: Labels, groups: Sequence[Any] | None = None
     ) -> Graded:
         if settings.is_of_levels:
-            values: npt.NDArray[Any] = numbers_of(labels, self.levels, "dev")
+            values: npt.NDArray[Any] = level_numbers(labels, self.levels, "dev")
         else:
             values = as_ratings(labels, settings.range)
         numbers = _group_numbers(groups, settings)
@@ -146,14 +144,8 @@ def _group_numbers(groups: Sequence[Any] | None, settings: ObjectiveSettings) ->
     return None
 
 
-def level_numbers(classes: npt.NDArray[Any], levels: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """For each of the sorted classes its number in the order of levels, 0 for the lowest."""
-    place = {level: number for number, level in enumerate(levels)}
-    return np.array([place[label] for label in classes.tolist()], dtype=np.int64)
-
-
-def numbers_of(labels: Labels, levels: Sequence[Any], which: str) -> npt.NDArray[np.int64]:
-    """The level numbers of further documents, whose labels must be known; ``which`` says what documents they are."""
+def level_numbers(labels: Labels, levels: Sequence[Any], which: str = "training") -> npt.NDArray[np.int64]:
+    """Labels as numbers, 0 for the lowest level; ``which`` says what documents they are of, for an error."""
     values = as_labels(labels).tolist()
     place = {level: number for number, level in enumerate(levels)}
     unknown = sorted(set(values) - set(place), key=str)

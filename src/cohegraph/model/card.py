@@ -22,31 +22,20 @@ def model_card(model: Learnt) -> str:
     """The Markdown card of a model."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # slow to import, and only saving needs it
 
-    templates = Environment(
-        loader=PackageLoader("cohegraph", "data"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
+    templates = Environment(loader=PackageLoader("cohegraph", "data"), undefined=StrictUndefined, trim_blocks=True)
     wrapper = partial(TextWrapper, 120, break_long_words=False, break_on_hyphens=False)
     paragraph, point = wrapper(), wrapper(initial_indent="- ", subsequent_indent="  ")
     templates.filters |= {"paragraph": paragraph.fill, "point": point.fill, "rows": _rows}
-    settings, system = model.settings.flat(), model.system
+    settings, own = model.settings.flat(), model.system.hyper_parameters
     return templates.get_template("card.md.jinja").render(
         model=model,
-        system=system,
         version=__version__,
-        objective=model.settings.objective,
         levels=_levels(model),
         what_was_learnt=_LEARNT[model.settings.objective.kind],
-        training=model.training,
         chosen=", ".join(f"{name}={value}" for name, value in model.training["chosen"].items()),
-        validation=model.training.get("validation"),
         validation_in_words=validation_in_words,
-        own={name: value for name, value in system.hyper_parameters.items() if name not in settings},
         settings=settings,
+        own={name: value for name, value in own.items() if name not in settings},
         limits=[*_limits(model)],
     )
 

@@ -1,4 +1,4 @@
-"""What is checked of texts and features before a model takes them."""
+"""Texts and features, checked before a model uses them."""
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from cohegraph.errors import CohegraphError
-from cohegraph.features import SEQUENCES, Features, LinkedDocument, Material, patterns_of
+from cohegraph.features import SEQUENCES, Features, Featurizer, LinkedDocument, Material, patterns_of
+from cohegraph.model.learnt import Learnt
 from cohegraph.settings import Settings
 from cohegraph.text.document import Document
 
@@ -28,33 +29,35 @@ def check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> No
             )
 
 
-def check_features(
-    features: Features, settings: Settings, needs: Collection[Material], *, places: bool = True
+def features_of(
+    texts: Texts, featurizer: Featurizer, needs: Collection[Material], *, places: bool = True, show_progress: bool
 ) -> Features:
-    """Features for a model with these settings; those that do not say their settings now do.
+    """The features of texts; features themselves are checked, and say their settings afterwards.
 
-    Raises a CohegraphError where they were made with other settings, or lack something that the model needs.
-    ``places`` are compared if they are to be those of the settings.
+    A CohegraphError says where they were made with other settings, or lack something that a model needs. Unless
+    ``places`` are compared too, they may come from parts that were elsewhere.
     """
-    if features.settings is not None:
-        check_same_settings(settings.of_features(places=places), features.settings.of_features(places=places))
+    settings = featurizer.settings
+    if not isinstance(texts, Features):
+        return featurizer.featurize(_checked(texts), needs=needs, show_progress=show_progress)
+    if texts.settings is not None:
+        check_same_settings(settings.of_features(places=places), texts.settings.of_features(places=places))
     for name in sorted(needs):
-        if name not in features.material:
+        if name not in texts.material:
             raise CohegraphError(
                 f"The features were made without '{name}', which the model needs: give it texts, or make them with "
                 "model.featurize(texts).",
                 code="missing-material",
             )
-    patterns = len(patterns_of(settings))
-    if features.counts.shape[1] != patterns:
+    patterns, counted = len(patterns_of(settings)), texts.counts.shape[1]
+    if counted != patterns:
         raise CohegraphError(
-            f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}.",
-            code="other-settings",
+            f"The features count {counted} patterns, and the settings have {patterns}.", code="other-settings"
         )
-    return features if features.settings is not None else replace(features, settings=settings)
+    return texts if texts.settings is not None else replace(texts, settings=settings)
 
 
-def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:
+def _checked(texts: Sequence[Text]) -> Sequence[Text]:
     """The texts as a list, each of them a string, or a document that is parsed or linked."""
     if isinstance(texts, str):
         raise CohegraphError("Give a list of texts, even for a single one: [text].", code="not-a-list")
@@ -81,10 +84,10 @@ def check_places(parts: Mapping[str, str], settings: Settings) -> None:
             )
 
 
-def check_parts(trained_with: Mapping[str, str], found: Mapping[str, str]) -> None:
-    """Raise where the pretrained parts are not those of the training; another parser is only warned about."""
-    for part, identity in trained_with.items():
-        present = found.get(part, identity)
+def check_like_training(features: Features, learnt: Learnt) -> None:
+    """Raise where features come from other pretrained parts than those of the training; a parser is only warned of."""
+    for part, identity in learnt.parts.items():
+        present = features.parts.get(part, identity)
         if present == identity:
             continue
         message = f"The model was trained with the {part} {identity}, and this is {present}"
@@ -93,17 +96,11 @@ def check_parts(trained_with: Mapping[str, str], found: Mapping[str, str]) -> No
                 f"{message}: name the right one when loading the model, or train again.", code="other-part"
             )
         warnings.warn(f"{message}: results may differ a little.", stacklevel=4)
-
-
-def check_widths(features: Features, dimensions: int, widths: Mapping[str, int]) -> None:
-    """Raise where vectors of documents or of tokens are longer or shorter than those of the training."""
-    found = {"document": features.vectors.shape[1], **(widths_of(features, widths) if len(features) else {})}
-    for name, width in found.items():
-        expected = {"document": dimensions, **widths}[name]
-        if width != expected:
-            what = "document" if name == "document" else "token"
+    found = {"document": features.vectors.shape[1]} | (widths_of(features, learnt.widths) if len(features) else {})
+    for name, expected in {"document": learnt.dimensions, **learnt.widths}.items():
+        if found.get(name, expected) != expected:
             raise CohegraphError(
-                f"The model takes {what} vectors of {expected} dimensions, and these have {width}: use the pretrained "
+                f"The model takes vectors of {expected} dimensions, and these have {found[name]}: use the pretrained "
                 "parts that it was trained with.",
                 code="other-dimensions",
             )

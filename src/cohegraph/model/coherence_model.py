@@ -16,19 +16,11 @@ from cohegraph.explain.explain import MOST_SENTENCES, explain
 from cohegraph.explain.explanation import Explanation
 from cohegraph.explain.neighbours import Neighbours
 from cohegraph.features import Features, Featurizer, Material
-from cohegraph.labels import as_labels, as_ratings
+from cohegraph.labels import Labels, as_labels, as_ratings
 from cohegraph.learning.calibration import Calibration
 from cohegraph.learning.objectives import Targets, ordered_pairs
-from cohegraph.model.answers import Answers, Labels, check_count, numbers_of
-from cohegraph.model.checks import (
-    Texts,
-    check_features,
-    check_parts,
-    check_places,
-    check_widths,
-    checked_texts,
-    widths_of,
-)
+from cohegraph.model.answers import Answers, check_count, level_numbers
+from cohegraph.model.checks import Texts, check_like_training, check_places, features_of, widths_of
 from cohegraph.model.conventions import Estimator, single_params, taken_params
 from cohegraph.model.learnt import Learnt
 from cohegraph.model.saving import read, write
@@ -38,7 +30,7 @@ from cohegraph.settings import Settings
 from cohegraph.strings import well_formed
 from cohegraph.systems.gcn.training import Trainer
 from cohegraph.systems.registry import system_named
-from cohegraph.systems.system import Fitted, Lesson, Predict, System, TrainsInChunks
+from cohegraph.systems.system import Fitted, Graded, Lesson, Predict, System, TrainsInChunks
 
 
 class CoherenceModel(Estimator):
@@ -113,6 +105,17 @@ class CoherenceModel(Estimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "learnt_" in self.__dict__
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor" if self.is_regressor else "classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=None if self.is_regressor else ClassifierTags(),
+            regressor_tags=RegressorTags() if self.is_regressor else None,
+            input_tags=InputTags(two_d_array=False, string=True),
+        )
+
     @property
     def given_settings(self) -> Settings:
         """The settings as a value, with a preset's name looked up."""
@@ -164,11 +167,8 @@ class CoherenceModel(Estimator):
 
     def featurize(self, texts: Texts, *, show_progress: bool = False) -> Features:
         """The features of texts; features are returned as they are if they were made with the same settings."""
-        settings = self.resolved_settings
-        if isinstance(texts, Features):
-            return check_features(texts, settings, self.needs)
-        featurizer = Featurizer(settings, device=self.device)
-        return featurizer.featurize(checked_texts(texts), needs=self.needs, show_progress=show_progress)
+        featurizer = Featurizer(self.resolved_settings, device=self.device)
+        return features_of(texts, featurizer, self.needs, show_progress=show_progress)
 
     def fit(
         self,
@@ -201,31 +201,11 @@ class CoherenceModel(Estimator):
         features = self.featurize(texts)
         further = None if dev is None else (self.featurize(dev[0]), *dev[1:])
         training, held_out = answers.split(features, further, settings)
-
-        def learnt(fitted: Fitted, chosen: Mapping[str, Any]) -> Learnt:
-            return Learnt(
-                system,
-                fitted,
-                settings,
-                answers.classes,
-                answers.levels,
-                answers.ordered,
-                documents=len(training),
-                dimensions=features.vectors.shape[1],
-                widths=widths_of(features, system.needs),
-                parts=dict(features.parts),
-                training={
-                    "documents": answers.counted(training.targets),
-                    "dev_documents": 0 if held_out is None else len(held_out),
-                    "chosen": dict(chosen),
-                    "dev_accuracy": None,
-                },
-                name=system.name,
-            )
+        begun = _begun(system, settings, answers, training, held_out)
 
         def watched(number: int, predict: Predict) -> None:
-            view, in_training = copy(self), cast(Fitted, SimpleNamespace(predict=predict))
-            view.learnt_ = learnt(in_training, {})
+            view = copy(self)
+            view.learnt_ = replace(begun, fitted=cast(Fitted, SimpleNamespace(predict=predict)))
             if on_epoch is not None:
                 on_epoch(number, view)
 
@@ -234,9 +214,10 @@ class CoherenceModel(Estimator):
         fitted = _fitted(system, lesson, trainer)
         # What predicts is what a file would give: a loaded model has the same digits.
         arrays = {name: np.ascontiguousarray(array) for name, array in fitted.arrays().items()}
-        restored = learnt(system.restored(arrays, answers.objective), fitted.chosen)
+        figures = {**begun.training, "chosen": dict(fitted.chosen)}
+        learnt = replace(begun, fitted=system.restored(arrays, answers.objective), training=figures)
         # Only now, so that a training which fails leaves an earlier one whole.
-        self.learnt_ = restored.looked_back(training, held_out, bare=bare)
+        self.learnt_ = learnt.looked_back(training, held_out, bare=bare)
         return self
 
     def use_validation(self, validation: Validation) -> None:
@@ -265,7 +246,7 @@ class CoherenceModel(Estimator):
         names = tuple(map(well_formed, map(str, range(1, len(features) + 1) if ids is None else ids)))
         kept = None if texts is None else tuple(map(well_formed, texts))
         if objective.is_of_levels:
-            levels = numbers_of(labels, self.levels_, "kept")
+            levels = level_numbers(labels, self.levels_, "kept")
         else:
             levels = np.searchsorted(objective.thresholds, as_ratings(labels, objective.range), side="right")
         for what, found in (("labels", levels), ("ids", names), ("texts", names if kept is None else kept)):
@@ -355,15 +336,7 @@ class CoherenceModel(Estimator):
         encoder: str | None = None,
         device: str = "auto",
     ) -> Self:
-        """Read a model from a folder.
-
-        Args:
-            folder: Where `save` wrote it.
-            parser: Where the parser is on this machine, where that differs from the machine of the training.
-            vectors: Likewise the word vectors.
-            encoder: Likewise the encoder.
-            device: Where the encoder runs.
-        """
+        """Read a model from the folder that `save` wrote; the other arguments are those of `cohegraph.load`."""
         places = {"parser.model": parser, "vectors.source": vectors, "encoder.source": encoder}
         learnt = read(Path(folder), {name: place for name, place in places.items() if place is not None})
         own = own_parameters(learnt.system, learnt.settings)
@@ -412,15 +385,35 @@ class CoherenceModel(Estimator):
     def _matching(self, texts: Texts, *, show_progress: bool = False) -> Features:
         """Features of texts, made with the settings and the pretrained parts of the training."""
         learnt = self.learnt_
-        if isinstance(texts, Features):
-            features = check_features(texts, learnt.settings, learnt.system.needs, places=False)
-        else:
+        if not isinstance(texts, Features):
             check_places(learnt.parts, learnt.settings)
-            checked = checked_texts(texts)
-            features = self.featurizer.featurize(checked, needs=learnt.system.needs, show_progress=show_progress)
-        check_parts(learnt.parts, features.parts)
-        check_widths(features, learnt.dimensions, learnt.widths)
+        needs, options = learnt.system.needs, {"places": False, "show_progress": show_progress}
+        features = features_of(texts, self.featurizer, needs, **options)
+        check_like_training(features, learnt)
         return features
+
+
+def _begun(system: System, settings: Settings, answers: Answers, training: Graded, dev: Graded | None) -> Learnt:
+    """A model before its training: all but what the system learns."""
+    return Learnt(
+        system=system,
+        fitted=cast(Fitted, SimpleNamespace()),
+        settings=settings,
+        classes=answers.classes,
+        levels=answers.levels,
+        ordered=answers.ordered,
+        documents=len(training),
+        dimensions=training.features.vectors.shape[1],
+        widths=widths_of(training.features, system.needs),
+        parts=dict(training.features.parts),
+        training={
+            "documents": answers.counted(training.targets),
+            "dev_documents": 0 if dev is None else len(dev),
+            "chosen": {},
+            "dev_accuracy": None,
+        },
+        name=system.name,
+    )
 
 
 def _fitted(system: System, lesson: Lesson, trainer: Trainer | None) -> Fitted:

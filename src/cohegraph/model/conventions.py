@@ -13,15 +13,6 @@ from typing import Any, Self
 class Estimator:
     """An estimator whose parameters are the arguments of its constructor, kept under their names."""
 
-    @property
-    def is_regressor(self) -> bool:
-        """Whether it predicts numbers rather than classes."""
-        return False
-
-    @property
-    def _estimator_type(self) -> str:
-        return "regressor" if self.is_regressor else "classifier"
-
     @classmethod
     def _parameter_names(cls) -> list[str]:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
@@ -47,17 +38,6 @@ class Estimator:
     def __repr__(self) -> str:
         params = ", ".join(f"{name}={value!r}" for name, value in self.get_params(deep=False).items())
         return f"{type(self).__name__}({params})"
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=self._estimator_type,
-            target_tags=TargetTags(required=True),
-            classifier_tags=None if self.is_regressor else ClassifierTags(),
-            regressor_tags=RegressorTags() if self.is_regressor else None,
-            input_tags=InputTags(two_d_array=False, string=True),
-        )
 
 
 def single_params(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:

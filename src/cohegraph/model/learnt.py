@@ -13,7 +13,7 @@ from cohegraph.explain.neighbours import Neighbours
 from cohegraph.features import SEQUENCES, TALLIES, Features
 from cohegraph.features.mapped_vectors import MappedVectors
 from cohegraph.learning.calibration import Calibration
-from cohegraph.learning.objectives import Objective, Targets, objective_of, ordered_pairs
+from cohegraph.learning.objectives import Targets, ordered_pairs
 from cohegraph.model.answers import level_numbers
 from cohegraph.model.familiarity import Familiarity
 from cohegraph.model.notices import VOID, notices_of
@@ -22,6 +22,8 @@ from cohegraph.settings import ObjectiveSettings, Settings
 from cohegraph.systems.system import CountsUnseen, Fitted, Graded, System
 
 Floats = npt.NDArray[np.float64]
+# A level, a score, and the probability of every level.
+Verdict = tuple[Any, float | None, dict[Any, float]]
 # Documents whose vectors are read from disk together.
 _READ_AT_ONCE = 4_096
 
@@ -70,11 +72,6 @@ class Learnt:
     note: str = ""
     sha256: str = ""
 
-    @property
-    def objective(self) -> Objective:
-        """What was learnt."""
-        return objective_of(self.settings.objective.kind, len(self.levels))
-
     @cached_property
     def order(self) -> npt.NDArray[np.int64]:
         """The level number of every class."""
@@ -117,21 +114,19 @@ class Learnt:
         unlikeness = self.familiarity.unlikeness(features).tolist() if self.familiarity else [None] * len(features)
         return [self._assessment(*row) for row in zip(counts, verdicts, unlikeness, strict=True)]
 
-    def _of_probabilities(self, row: Floats) -> tuple[Any, float | None, dict[Any, float]]:
+    def _of_probabilities(self, row: Floats) -> Verdict:
         probabilities = dict(zip(self.levels, row[np.argsort(self.order)].tolist(), strict=True))
         expected = sum(number * one for number, one in enumerate(probabilities.values()))
         score = 100 * expected / (len(probabilities) - 1) if self.ordered else None
         return self.classes[row.argmax()].item(), score, probabilities
 
-    def _of_share(self, share: float) -> tuple[Any, float | None, dict[Any, float]]:
+    def _of_share(self, share: float) -> Verdict:
         thresholds = self.settings.objective.thresholds
         level = self.levels[int(np.searchsorted(thresholds, share, side="right"))]
         probabilities = self.calibration.of_levels(share, thresholds)
         return level, 100 * share, dict(zip(self.levels, probabilities, strict=True)) if probabilities else {}
 
-    def _assessment(
-        self, counts: dict[str, int], verdict: tuple[Any, float | None, dict[Any, float]], unlikeness: float | None
-    ) -> Assessment:
+    def _assessment(self, counts: dict[str, int], verdict: Verdict, unlikeness: float | None) -> Assessment:
         notices = notices_of(counts, self.system, self.settings, unlikeness)
         del counts["english"]
         if any(notice.code in VOID for notice in notices):

@@ -26,7 +26,6 @@ from cohegraph.model.formats import FORMAT, up_to_date
 from cohegraph.text.packaged import sha256_of
 
 WEIGHTS, ABOUT, CARD, DOCUMENTS = "model.safetensors", "model.json", "README.md", "documents.jsonl"
-
 _MOST_JSON_BYTES = 4_000_000
 
 
@@ -72,10 +71,8 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 def _may_replace(folder: Path) -> bool:
-    if not folder.is_dir():
-        return False
-    inside = {path.name for path in folder.iterdir()}
     try:
+        inside = {path.name for path in folder.iterdir()}
         about = json.loads((folder / ABOUT).read_text("utf-8")) if inside else {"format": FORMAT}
         return inside <= {WEIGHTS, ABOUT, CARD, DOCUMENTS} and isinstance(about["format"], int)
     except (OSError, ValueError, TypeError, KeyError):
@@ -143,12 +140,8 @@ def read_model(folder: Path) -> StoredModel:
 
 def _check_seal(file: Path, seal: Mapping[str, Any]) -> None:
     """Raise where a file is not the one that was written with the model."""
-    if not file.is_file():
-        raise ValueError(f"{file.name} is missing")
-    if file.stat().st_size != seal["bytes"]:
-        raise ValueError(f"{file.name} has {file.stat().st_size} bytes instead of {seal['bytes']}")
-    if sha256_of(file) != seal["sha256"]:
-        raise ValueError(f"the SHA-256 of {file.name} is not that of the file that was saved")
+    if not file.is_file() or _seal(file) != {name: seal[name] for name in ("bytes", "sha256")}:
+        raise ValueError(f"{file.name} is missing, cut or changed")
 
 
 def read_about(folder: Path) -> tuple[dict[str, Any], str]:

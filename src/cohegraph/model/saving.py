@@ -24,6 +24,9 @@ from cohegraph.systems.system import System
 from cohegraph.text.token_sequence import TokenSequence
 from cohegraph.version import __version__
 
+# What of a model is a plain value, in memory and in its description.
+_AS_THEY_ARE = ("name", "note", "levels", "ordered", "documents", "dimensions", "widths", "parts", "training")
+
 
 def write(folder: Path, model: Learnt) -> str:
     """Write a model to a folder that appears only when it is complete; what tells the model from others."""
@@ -33,21 +36,12 @@ def write(folder: Path, model: Learnt) -> str:
             f"The system '{system.name}' is not one of cohegraph's own: a model of it could not be loaded again.",
             code="foreign-system",
         )
-    about = {
-        "name": model.name,
-        "note": model.note,
+    about = {name: getattr(model, name) for name in _AS_THEY_ARE} | {
         "cohegraph": __version__,
         "system": system.name,
         "hyper_parameters": system.hyper_parameters,
         "parameters": model.fitted.parameters,
         "classes": model.classes.tolist(),
-        "levels": list(model.levels),
-        "ordered": model.ordered,
-        "documents": model.documents,
-        "dimensions": model.dimensions,
-        "widths": model.widths,
-        "parts": model.parts,
-        "training": model.training,
         "settings": model.settings.to_dict(),
         "calibration": model.calibration.model_dump(),
     }
@@ -83,24 +77,16 @@ def read(folder: Path, places: dict[str, str]) -> Learnt:
         if found.shape != (1, objective.outputs) or not np.isfinite(found).all():
             raise ValueError(f"the weights do not fit the system '{system.name}' and its settings")
         return Learnt(
-            system,
-            fitted,
-            settings,
-            classes,
-            levels,
-            about.ordered,
-            about.documents,
-            about.dimensions,
-            {str(name): width for name, width in about.widths.items()},
-            about.parts,
-            about.training,
-            about.calibration,
-            scale,
-            familiarity,
-            neighbours,
-            about.name,
-            about.note,
-            stored.sha256,
+            system=system,
+            fitted=fitted,
+            settings=settings,
+            classes=classes,
+            calibration=about.calibration,
+            scale=scale,
+            familiarity=familiarity,
+            neighbours=neighbours,
+            sha256=stored.sha256,
+            **{name: getattr(about, name) for name in _AS_THEY_ARE} | {"levels": levels},
         )
 
 

@@ -113,9 +113,8 @@ def validated_fit(
     **options: Any,
 ) -> Validation | None:
     """Cross-validate, if there are folds, and train on all documents; further options are those of `fit`."""
-    validation = None
-    if folds:
-        validation = cross_validate(model, features, labels, groups, folds, show_progress=show_progress, **options)
+    further = {"show_progress": show_progress, **options}
+    validation = cross_validate(model, features, labels, groups, folds, **further) if folds else None
     model.fit(features, labels, groups=groups, **options)
     if validation is not None:
         model.use_validation(validation)
