@@ -184,6 +184,8 @@ def test_single_settings_take_effect_or_are_refused():
     with refused("fixed-setting"):
         model.set_params(hyper_parameters={"training.hidden": 6}, settings__training__hidden=7)
     with refused("fixed-setting"):
+        model.set_params(hyper_parameters__training__hidden=6, settings__training__hidden=7)
+    with refused("fixed-setting"):
         CoherenceModel("gcn-no-pmi", SETTINGS).set_params(settings__corpus_graph__pmi=True)
     for one in (model, CoherenceModel(own, SETTINGS), CoherenceModel("gcn-no-pmi", SETTINGS)):
         again = clone(one).set_params(**one.get_params())

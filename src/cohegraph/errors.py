@@ -1,4 +1,4 @@
-"""What goes wrong in a way that a user can mend: one sentence each, no traceback."""
+"""Errors that a user can fix: one sentence each, no traceback."""
 
 from collections.abc import Mapping
 from typing import Any

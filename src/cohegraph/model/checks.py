@@ -78,7 +78,7 @@ def check_places(parts: Mapping[str, str], settings: Settings) -> None:
     ):
         if parts.get(part, "").startswith(mark) and not Path(place).exists():
             raise CohegraphError(
-                f"The model's {part} were trained from '{place}', which is not here: say where it is with "
+                f"The model was trained with '{place}' ({part}), which is not here: say where it is with "
                 f"--{part} PLACE, or load(…, {part}=PLACE).",
                 code="part-elsewhere",
             )

@@ -359,11 +359,12 @@ class CoherenceModel(Estimator):
     def _take_params(self, params: dict[str, Any]) -> None:
         settings, own = (taken_params(prefix, params) for prefix in ("settings", "hyper_parameters"))
         super()._take_params(params)
-        if settings:
-            self._take_settings(settings, params.get("hyper_parameters") or {})
         if own:
-            self.resolved_system.changed(own)
             self.hyper_parameters = {**(self.hyper_parameters or {}), **own}
+        if settings:
+            self._take_settings(settings, {**(params.get("hyper_parameters") or {}), **own})
+        if own:
+            _ = self.resolved_system  # raises where one of them is not valid
 
     def _take_settings(self, changes: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         """Change single settings, also where a system or hyper-parameters hold them, but not those just given."""

@@ -57,7 +57,8 @@ def fold_splits(answers: Answers, groups: Sequence[str] | None, folds: int) -> l
         stratified = StratifiedKFold if groups is None else StratifiedGroupKFold
         splitter = stratified if of_levels else KFold if groups is None else GroupKFold
         splits = list(splitter(folds, shuffle=True, random_state=0).split(rows, codes, groups))
-        if codes is None or all(len(test) and set(codes[training]) == set(codes) for training, test in splits):
+        levels = len(answers.classes)
+        if codes is None or all(len(test) and len(np.unique(codes[training])) == levels for training, test in splits):
             return splits
         wrong = f"The groups cannot be split into {folds} folds so that each training part has all levels"
     raise CohegraphError(
