@@ -51,8 +51,7 @@ class EncoderSettings(_Group):
     max_tokens: int = Field(512, ge=8, description="The longest piece of text encoded at once.")
     overflow: Literal["windows", "cut"] = Field("windows", description="Longer texts are split into windows, or cut.")
     precision: Literal["auto", "float32", "int8"] = Field(
-        "auto",
-        description="int8 multiplies whole numbers, faster and close; auto does so with the packaged encoder.",
+        "auto", description="int8 is faster, with nearly the same digits; auto uses it with the packaged encoder."
     )
 
 

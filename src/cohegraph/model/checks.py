@@ -72,10 +72,8 @@ def _checked(texts: Sequence[Text]) -> Sequence[Text]:
 
 def check_places(parts: Mapping[str, str], settings: Settings) -> None:
     """Raise where a part that was a file or folder is not here: its bare name could be taken for one on the hub."""
-    for part, mark, place in (
-        ("vectors", "glove:", settings.vectors.source),
-        ("encoder", "folder:", settings.encoder.source),
-    ):
+    places = {"vectors": ("glove:", settings.vectors.source), "encoder": ("folder:", settings.encoder.source)}
+    for part, (mark, place) in places.items():
         if parts.get(part, "").startswith(mark) and not Path(place).exists():
             raise CohegraphError(
                 f"The model was trained with '{place}' ({part}), which is not here: say where it is with "
