@@ -15,8 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from cohegraph.model.assessment import Assessment
-
+from cohegraph.assessment import Assessment
 from cohegraph.corpora.stream import Entry
 from cohegraph.scale.engine import batches
 from cohegraph.scale.results_file import results_file

@@ -188,6 +188,7 @@ def test_odd_texts_have_a_defined_result(run, shipped, name):
     assert sum(result["probabilities"].values()) == pytest.approx(1)
     (found,) = shipped.assess([ODD_TEXTS[name]])
     assert result["notices"] == list(found.notices)
+    assert result["notice_codes"] == codes(found.notices)
     expected = {
         "one sentence": "few-sentences",
         "only emoji": "few-sentences",

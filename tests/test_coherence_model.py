@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 from cohegraph import CoherenceModel, Settings
 from cohegraph.features import Features
+from cohegraph.model.card import validation_in_words
 from cohegraph.model.validation import validated_fit
 from cohegraph.presets import preset
 
@@ -274,6 +275,75 @@ def test_a_rating_that_was_tried_on_held_out_documents_has_probabilities(setting
         below = norm.cdf((1 / 3 - one.score / 100) / spread)
         assert one.probabilities["low"] == pytest.approx(below)
         assert sum(one.probabilities.values()) == pytest.approx(1)
+
+
+def test_ratings_are_read_with_the_settings_of_the_training(settings, model, graded):
+    features = model.featurize(graded[0])
+    labels = [{"low": 1.5, "medium": 3.0, "high": 4.5}[level] for level in graded[1]]
+    options = {"objective.kind": "rating", "objective.range": [1, 5]}
+    rater = CoherenceModel(settings=settings.replaced(options)).fit(features, labels)
+    score = rater.score(features, labels)
+    rater.set_params(settings__objective__range=(0, 2), settings__objective__kind="levels")
+    assert rater.score(features, labels) == score
+    rater.keep_neighbours(features, labels)
+    assert [rater.levels_[number] for number in rater.neighbours_.classes] == graded[1]
+
+
+@pytest.mark.parametrize(
+    ("levels", "code"),
+    [
+        (["low", "high"], "level-count"),
+        ("abc", "level-count"),
+        (["low", "low", "high"], "bad-levels"),
+        (["low", " low", "high"], "bad-levels"),
+        (["low", "", "high"], "bad-levels"),
+        ([None, "low", "high"], "bad-levels"),
+        ([["low"], "medium", "high"], "bad-levels"),
+    ],
+)
+def test_names_of_levels_that_ratings_cannot_have(settings, model, graded, levels, code):
+    rater = CoherenceModel(settings=settings.replaced({"objective.kind": "rating"}), levels=levels)
+    with refused(code):
+        rater.fit(model.featurize(graded[0]), [0.1, 0.5, 0.9] * 10)
+
+
+@pytest.mark.parametrize(("kind", "has_probabilities"), [("levels", True), ("rating", False)])
+def test_a_text_without_a_sentence_has_no_verdict(settings, model, graded, kind, has_probabilities):
+    features = model.featurize(graded[0])
+    labels = np.array(graded[1] if kind == "levels" else [0.1, 0.5, 0.9] * 10)
+    trained = CoherenceModel(settings=settings.replaced({"objective.kind": kind}))
+    validated_fit(trained, features, labels, None, 3, show_progress=False)
+    empty, whole = trained.assess(["", graded[0][0]])
+    assert (empty.level, empty.score, bool(empty.probabilities)) == (None, None, has_probabilities)
+    assert empty.to_dict()["notice_codes"][0] == "no-sentence"
+    assert len(empty.to_dict()["notice_codes"]) == len(empty.notices)
+    assert whole.level is not None
+    assert len(whole.probabilities) == 3
+
+
+def test_folds_that_cannot_be_made_are_refused_before_training(settings, model, graded):
+    features = model.featurize(graded[0])
+    rater = CoherenceModel(settings=settings.replaced({"objective.kind": "rating"}))
+    levels, ratings = np.array(graded[1]), np.array([0.1, 0.5, 0.9] * 10)
+    in_one_group = ["high" if level == "high" else str(row % 4) for row, level in enumerate(levels)]
+    for one, number, labels, groups, folds in (
+        (rater, 4, ratings, None, 5),
+        (rater, 30, ratings, ["a", "b"] * 15, 3),
+        (CoherenceModel(settings=settings), 30, levels, in_one_group, 3),
+        (CoherenceModel(settings=settings), 30, levels, None, 11),
+        (CoherenceModel(settings=settings), 30, levels, None, 1),
+    ):
+        with refused("bad-folds"):
+            fails = {"on_epoch": lambda *_: pytest.fail("it was trained")}
+            validated_fit(one, features[:number], labels[:number], groups, folds, show_progress=False, **fails)
+
+
+def test_compared_pairs_are_counted(settings, model, graded):
+    features = model.featurize(graded[0])
+    rater = CoherenceModel(settings=settings.replaced({"objective.kind": "rating"}))
+    found = validated_fit(rater, features, np.linspace(0, 1, 30), None, 3, show_progress=False).figures
+    assert found["pairs"] == 3 * 45
+    assert "135 pairs" in validation_in_words(found)
 
 
 def test_ordered_levels(settings, model, graded):

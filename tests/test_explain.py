@@ -338,7 +338,7 @@ def test_bad_calls_of_the_command(tmp_path, versions, failing, one_sentence):
         ([tmp_path / "none.txt"], "missing-file"),
         ([tmp_path], "is-a-folder"),
         ([file, "--model", tmp_path / "none"], "no-model"),
-        ([file, "--model", tmp_path], "damaged-file"),
+        ([file, "--model", tmp_path], "no-model"),
         ([file, "--html", tmp_path / "no" / "page.html"], "cannot-write"),
         ([file, "--html", tmp_path], "is-a-folder"),
         ([file, "--html", file], "named-twice"),

@@ -12,11 +12,13 @@ from material import refused
 from safetensors.torch import load_file, save_file
 from scipy import sparse
 
+import cohegraph
 from cohegraph import CoherenceModel, Settings
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features
 from cohegraph.files import new_folder, write_atomically
 from cohegraph.model.formats import FORMAT
+from cohegraph.model.persistence import StoredModel, write_model
 from cohegraph.text.packaged import sha256_of
 
 
@@ -58,7 +60,6 @@ def rewritten_weights(folder, change):
 
 
 DAMAGES = {
-    "no model.json": lambda f: (f / "model.json").unlink(),
     "no weights": lambda f: (f / "model.safetensors").unlink(),
     "renamed weights": lambda f: (f / "model.safetensors").rename(f / "weights.safetensors"),
     "cut weights": lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]),
@@ -108,6 +109,16 @@ def test_a_newer_format_is_refused(folder):
 def test_a_folder_that_is_none(tmp_path):
     with refused("no-model"):
         CoherenceModel.load(tmp_path / "absent")
+    (tmp_path / "empty").mkdir()
+    for load in (CoherenceModel.load, cohegraph.load):
+        with refused("no-model"):
+            load(tmp_path / "empty")
+
+
+def test_weights_that_are_not_finite_are_not_written(tmp_path):
+    with refused("diverged"):
+        write_model(tmp_path / "model", StoredModel({"w": np.array([np.nan])}, {}), "")
+    assert not (tmp_path / "model").exists()
 
 
 def test_saving_replaces_a_model_and_nothing_else(trained, folder, tmp_path):

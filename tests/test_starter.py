@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -86,3 +88,11 @@ def test_topics_are_held_out_whole():
     training, held_out = hold_out_topics(starter_corpus())
     assert (len(training), len(held_out)) == (72, 18)
     assert not set(training.groups) & set(held_out.groups)
+
+
+def test_an_unknown_ready_made_model_is_refused():
+    command = [sys.executable, "-m", "cohegraph.models", "zzz"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert STARTER.name in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1

@@ -19,6 +19,7 @@ from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.entity_grid import build_entity_grid
+from cohegraph.graph.links import LINKERS, Linker
 from cohegraph.learning.objectives import Levels
 from cohegraph.model.validation import cross_validate
 from cohegraph.systems.changes import apply_changes
@@ -169,6 +170,29 @@ def test_scikit_learns_conventions():
     )
 
 
+def test_single_settings_take_effect_or_are_refused():
+    own = EncoderNetwork(SETTINGS.training.model_copy(update={"hidden": 2, "seed": 9}))
+    model = CoherenceModel(own, SETTINGS).set_params(settings__training__hidden=3)
+    assert model.resolved_settings.training.hidden == model.resolved_system.training.hidden == 3
+    assert model.resolved_system.training.seed == 9
+    assert own.training.hidden == 2
+    model = CoherenceModel("dnn", SETTINGS, hyper_parameters={"training.hidden": 2})
+    assert clone(model).set_params(settings__training__hidden=3).resolved_system.training.hidden == 3
+    model.set_params(hyper_parameters={"training.seed": 4}, settings__training__hidden=5)
+    assert model.hyper_parameters == {"training.seed": 4}
+    assert (model.resolved_settings.training.hidden, model.resolved_settings.training.seed) == (5, 4)
+    with refused("fixed-setting"):
+        model.set_params(hyper_parameters={"training.hidden": 6}, settings__training__hidden=7)
+    with refused("fixed-setting"):
+        model.set_params(hyper_parameters__training__hidden=6, settings__training__hidden=7)
+    with refused("fixed-setting"):
+        CoherenceModel("gcn-no-pmi", SETTINGS).set_params(settings__corpus_graph__pmi=True)
+    for one in (model, CoherenceModel(own, SETTINGS), CoherenceModel("gcn-no-pmi", SETTINGS)):
+        again = clone(one).set_params(**one.get_params())
+        assert (again.resolved_system, again.resolved_settings) == (one.resolved_system, one.resolved_settings)
+        assert again.hyper_parameters == one.hyper_parameters
+
+
 def test_hyper_parameters_go_before_settings():
     model = CoherenceModel("dnn", SETTINGS, hyper_parameters={"training.hidden": 3, "training.dev_share": 0.2})
     assert model.resolved_settings.training.hidden == 3
@@ -248,6 +272,31 @@ def test_a_document_without_a_token_to_read_has_a_notice():
     assert "no-token" in codes(first)
     assert (first.counts["read_tokens"], second.counts["read_tokens"]) == (0, len(sequences[1].vectors))
     assert "no-token" not in codes(second)
+    assert first.level is None
+    assert second.level in LEVELS
+
+
+def test_notices_and_cards_speak_of_nouns_only_where_nouns_link(monkeypatch, tmp_path):
+    class Capitals(Linker):
+        name = "capitals"
+        about = "two sentences share a capitalised word"
+
+        def strengths(self, document, sources, targets):
+            return np.zeros((len(sources), len(targets)), dtype=np.float32)
+
+    monkeypatch.setitem(LINKERS, "capitals", Capitals)
+    tallies = NEW.tallies.copy()
+    tallies[:, TALLIES.index("sentences")] = 9
+    tallies[:, [TALLIES.index("nouns"), TALLIES.index("dropped_sentences")]] = 0
+    for linker in ("nouns", "capitals"):
+        settings = SETTINGS.replaced({"links.linkers": linker})
+        model = CoherenceModel("gcn", settings).fit(replace(FEATURES, settings=settings), LABELS)
+        found = codes(model.assess(replace(NEW, tallies=tallies, settings=settings))[0])
+        assert ("no-noun" in found) == (linker == "nouns")
+        model.save(tmp_path / linker)
+        card = (tmp_path / linker / "README.md").read_text()
+        assert ("connections between nouns" in card) == (linker == "nouns")
+        assert (Capitals.about in card) == (linker == "capitals")
 
 
 def test_parameters_are_changed_together_or_not_at_all():

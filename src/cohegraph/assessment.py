@@ -1,15 +1,8 @@
 """What a model says about one document, and what a reader must know about how it came about."""
 
-from __future__ import annotations
-
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-# Above this share of unknown nouns the links mean little; below this number of nouns the share means nothing.
-_UNKNOWN_SHARE = 0.5
-_FEWEST_NOUNS = 4
-_UNSEEN_SHARE = 0.1
 # Of the probability of the most probable level.
 _SURE, _FAIRLY_SURE = 0.8, 0.6
 Sureness = Literal["sure", "fairly sure", "unsure"]
@@ -35,7 +28,7 @@ class Assessment:
     """The verdict on a document, and counts of what went into it.
 
     Args:
-        level: The level; none where there is no sentence.
+        level: The level; none where there is no sentence, or none that the system can read.
         score: From 0, the lowest, to 100, the highest; none where the order of the levels is not known.
         probabilities: Of every level, from the lowest to the highest. A model that learnt ratings has them only if it
             was tried on held-out documents; one that learnt to rank has none.
@@ -75,91 +68,5 @@ class Assessment:
             "unlikeness": self.unlikeness,
             "counts": self.counts,
             "notices": list(self.notices),
+            "notice_codes": [notice.code for notice in self.notices],
         }
-
-
-def notices_of(
-    counts: dict[str, int],
-    *,
-    k: int | None = None,
-    fewest_sentences: int = 1,
-    most_sentences: int | None = None,
-    reads: Collection[str] = (),
-    unlikeness: float | None = None,
-    looks_english: bool = True,
-) -> tuple[Notice, ...]:
-    """What limits the verdict on a document with these counts.
-
-    Args:
-        counts: Those of an assessment.
-        k: The size of the subgraphs that a model compares with those of the training documents; other models have none.
-        fewest_sentences: How many sentences the system needs.
-        most_sentences: How many sentences it reads, if it does not read all of them.
-        reads: What the system reads of a document, as in `System.reads`: what it does not read cannot limit it.
-        unlikeness: That of an assessment.
-        looks_english: Whether the text is in the language that is expected.
-    """
-    sentences, nouns, unseen = counts["sentences"], counts["nouns"], counts.get("unseen_subgraphs", 0)
-    in_graph = sentences - counts["dropped_sentences"]
-    verdict = "the probabilities mean nothing" if k is None else "every level is as likely as any other"
-    unlike = 0.0 if unlikeness is None else unlikeness
-    rules = (
-        (not sentences, "no-sentence", f"There is no sentence: {verdict}."),
-        (
-            k is not None and sentences and in_graph < k,
-            "few-sentences",
-            f"Fewer than {k} sentences: its wording alone decides, not how its sentences connect.",
-        ),
-        (
-            k is None and 0 < sentences < fewest_sentences,
-            "few-sentences",
-            f"Fewer than {fewest_sentences} sentences: this system sees hardly anything in it.",
-        ),
-        (
-            k is not None and in_graph >= k and not nouns,
-            "no-noun",
-            "There is no noun, so no sentence connects to another.",
-        ),
-        (
-            nouns >= _FEWEST_NOUNS and counts["unknown_nouns"] > _UNKNOWN_SHARE * nouns,
-            "unknown-nouns",
-            "Most nouns are unknown to the word vectors: is the text English?",
-        ),
-        (
-            sentences and counts.get("read_tokens") == 0,
-            "no-token",
-            "No token of it can be read by this system: the probabilities mean nothing.",
-        ),
-        (
-            most_sentences is not None and sentences > most_sentences,
-            "unread-sentences",
-            f"Of {sentences} sentences the first {most_sentences} were read.",
-        ),
-        (
-            counts["cut_tokens"] and not {"vector", "states"}.isdisjoint(reads),
-            "cut",
-            f"{counts['cut_tokens']} of {counts['tokens']} tokens were cut at the encoder's limit.",
-        ),
-        (
-            counts["dropped_sentences"] and "patterns" in reads,
-            "dropped-sentences",
-            f"{counts['dropped_sentences']} short sentences were left out of the graph.",
-        ),
-        (
-            unseen > _UNSEEN_SHARE * counts["subgraphs"],
-            "unseen-patterns",
-            f"{unseen} of {counts['subgraphs']} subgraphs have a pattern that no training document has.",
-        ),
-        (
-            sentences and unlike > 1,
-            "unlike",
-            f"It is unlike the texts that the model learnt from (it differs from them {unlike:.1f} times as much as "
-            "99 % of them do from the others): the verdict may mean little.",
-        ),
-        (
-            not looks_english,
-            "not-english",
-            "It does not look like English: a verdict on another language means nothing.",
-        ),
-    )
-    return tuple(Notice(sentence, code) for applies, code, sentence in rules if applies)

@@ -1,6 +1,4 @@
-"""What goes wrong in a way that a user can mend: one sentence each, no traceback."""
-
-from __future__ import annotations
+"""Errors that a user can fix: one sentence each, no traceback."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Labels as people give them, and the order from the lowest to the highest level."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +15,9 @@ from cohegraph.strings import well_formed
 _WORDS = ("low", "medium", "high")
 # Beyond it, two whole numbers may be one and the same as floats.
 _LARGEST = 2**53
-
-
 # A word, a number or a truth value (a bool is an int).
 Label = str | int | float
+Labels = Sequence[Any] | npt.NDArray[Any]
 
 
 def as_label(value: Any, name: str) -> Label | None:
@@ -52,21 +49,19 @@ def as_label(value: Any, name: str) -> Label | None:
     return label
 
 
-def as_labels(labels: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_labels(labels: Labels) -> npt.NDArray[Any]:
     """Labels as an array of strings, numbers or truth values, none of them missing."""
     values = [as_label(label, f"document {number}") for number, label in enumerate(labels, start=1)]
     if None in values:
         raise CohegraphError(f"Document {values.index(None) + 1} has no label.", code="missing-label")
-    if len({_kind(label) for label in values}) > 1:
+    if len({type(label) if isinstance(label, str | bool) else float for label in values}) > 1:
         raise CohegraphError(
             "Labels are all strings, all numbers or all true or false, not a mixture.", code="mixed-labels"
         )
     return np.array(values)
 
 
-def as_ratings(
-    labels: Sequence[Any] | npt.NDArray[Any], span: tuple[float, float] = (0.0, 1.0)
-) -> npt.NDArray[np.float64]:
+def as_ratings(labels: Labels, span: tuple[float, float]) -> npt.NDArray[np.float64]:
     """Ratings, of which ``span`` is the lowest and the highest that can be given, as numbers from 0 to 1."""
     low, high = span
     ratings = []
@@ -82,33 +77,28 @@ def as_ratings(
     return np.array(ratings, dtype=np.float64)
 
 
-def _kind(label: Any) -> type:
-    return type(label) if isinstance(label, str | bool) else float
-
-
 @dataclass(frozen=True)
 class EncodedLabels:
-    """Labels as given, the sorted classes, each document's class, the classes from low to high, if that is known."""
+    """Labels as given, the sorted classes, and the classes from low to high, with whether that order is known."""
 
     values: npt.NDArray[Any]
     classes: npt.NDArray[Any]
-    codes: npt.NDArray[np.int64]
     levels: list[Any]
     ordered: bool
 
 
-def encode_labels(labels: Sequence[Any] | npt.NDArray[Any], levels: Sequence[Any] | None = None) -> EncodedLabels:
+def encode_labels(labels: Labels, levels: Sequence[Any] | None = None) -> EncodedLabels:
     """Check the labels of training documents and number them."""
     values = as_labels(labels)
     if not len(values):
         raise CohegraphError("There are no documents to learn from.", code="no-documents")
     _refuse_ratings(values)
-    classes, codes = np.unique(values, return_inverse=True)
+    classes = np.unique(values)
     if len(classes) < 2:
         raise CohegraphError(
             f"All documents have the same label '{values[0]}': a model needs two labels or more.", code="one-label"
         )
-    return EncodedLabels(values, classes, codes, *order_levels(classes, levels))
+    return EncodedLabels(values, classes, *order_levels(classes, levels))
 
 
 def _refuse_ratings(values: npt.NDArray[Any]) -> None:

@@ -4,8 +4,6 @@ A stack says which pretrained parts are used and the delta that belongs to their
 rest. Any preset goes with any stack: ``preset("paper-toefl", stack="compact")``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from cohegraph.errors import CohegraphError

@@ -1,10 +1,9 @@
 """Every choice of the method in one nested, validated, serialisable value. Presets are in `cohegraph.presets`."""
 
-from __future__ import annotations
-
 import json
 import reprlib
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -36,9 +35,7 @@ class ParserSettings(_Group):
 class LanguageSettings(_Group):
     """The language of the documents."""
 
-    expected: Literal["english", "any"] = Field(
-        "english", description="A text that does not look English gets a notice, or none does."
-    )
+    expected: Literal["english", "any"] = Field("english", description="Texts in other languages get a notice, or not.")
 
 
 class VectorSettings(_Group):
@@ -52,12 +49,9 @@ class EncoderSettings(_Group):
 
     source: str = Field("all-MiniLM-L6-v2", description="A packaged name, a folder, or a name on the model hub.")
     max_tokens: int = Field(512, ge=8, description="The longest piece of text encoded at once.")
-    overflow: Literal["windows", "cut"] = Field(
-        "windows", description="A longer text is encoded in windows that are averaged, or cut as in the paper."
-    )
+    overflow: Literal["windows", "cut"] = Field("windows", description="Longer texts are split into windows, or cut.")
     precision: Literal["auto", "float32", "int8"] = Field(
-        "auto",
-        description="int8 multiplies whole numbers, faster and close; auto does so with the packaged encoder.",
+        "auto", description="int8 is faster, with nearly the same digits; auto uses it with the packaged encoder."
     )
 
 
@@ -73,9 +67,7 @@ class LinkSettings(_Group):
     thresholds: dict[str, Share] = Field(
         {}, description="The strength above which a linker links, by its name; nouns have delta instead."
     )
-    delta: float = Field(
-        0.8, gt=0, le=1, description="The cosine that two nouns must exceed; it belongs to the vectors."
-    )
+    delta: float = Field(0.8, gt=0, le=1, description="The cosine two nouns must exceed; it belongs to the vectors.")
     inclusive: bool = Field(False, description="A cosine equal to delta links too.")
     spelling: float | None = Field(None, gt=0, le=1, description="Character BLEU that links two nouns as well.")
     noun_form: Literal["text", "lemma"] = Field("text", description="Nouns are compared as written, or as lemmas.")
@@ -104,7 +96,7 @@ class SubgraphSettings(_Group):
     subsets: Literal["windows", "all"] = Field("windows", description="Algorithm 2's windows, or all subsets in reach.")
 
     @model_validator(mode="after")
-    def _window_holds_a_subgraph(self) -> SubgraphSettings:
+    def _window_holds_a_subgraph(self) -> Self:
         if self.window < self.k:
             raise ValueError(f"a window of {self.window} sentences cannot hold subgraphs of {self.k}")
         return self
@@ -116,9 +108,7 @@ class CorpusGraphSettings(_Group):
     weighting: Literal["tfidf", "tf", "none"] = Field(
         "tfidf", description="Edges between documents and patterns: Equation 1, without its idf, or no edges."
     )
-    strength: float = Field(
-        1.0, gt=0, le=10, description="What edges between documents and patterns are multiplied with."
-    )
+    strength: float = Field(1.0, gt=0, le=10, description="Factor of the edges between documents and patterns.")
     pmi: bool = Field(True, description="Edges between patterns.")
     unseen: Literal["ignore", "released"] = Field("ignore", description="Weight of patterns not seen in training.")
     too_short: Literal["isolated", "pattern"] = Field("isolated", description="Documents with fewer than k sentences.")
@@ -127,24 +117,20 @@ class CorpusGraphSettings(_Group):
 class NodeSettings(_Group):
     """Step 5: what document nodes carry besides the vector."""
 
-    surface: float = Field(
-        0.0, ge=0, le=10, description="Weight of six surface figures beside the vector; 0 for none, as in the paper."
-    )
+    surface: float = Field(0.0, ge=0, le=10, description="Weight of six surface figures; 0 for none, as in the paper.")
 
 
 class ObjectiveSettings(_Group):
     """What is learnt: levels or ratings."""
 
-    kind: ObjectiveKind = Field(
-        "levels", description="Levels, levels in an order, a rating, or a ranking within groups."
-    )
+    kind: ObjectiveKind = Field("levels", description="Levels, ordered levels, a rating, or a ranking within groups.")
     range: tuple[float, float] = Field((0.0, 1.0), description="The lowest and the highest rating that can be given.")
     thresholds: tuple[Share, ...] = Field(
         (1 / 3, 2 / 3), description="Where one level ends and the next begins, as shares of the range of ratings."
     )
 
     @model_validator(mode="after")
-    def _in_order(self) -> ObjectiveSettings:
+    def _in_order(self) -> Self:
         if not self.range[0] < self.range[1]:
             raise ValueError("the lowest rating must be below the highest")
         if not self.thresholds or list(self.thresholds) != sorted(set(self.thresholds)) or self.thresholds[0] == 0:
@@ -190,31 +176,33 @@ class Settings(_Group):
     training: TrainingSettings = TrainingSettings()
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Settings:
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Settings from nested dictionaries; what is left out has its default."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise CohegraphError(_sentence(error), code="bad-setting") from None
+            first = error.errors()[0]
+            name = ".".join(str(part) for part in first["loc"]) or "settings"
+            why = f"{in_words(first)} (given: {reprlib.repr(first['input'])})"
+            raise CohegraphError(f"The setting {name} is not valid: {why}.", code="bad-setting") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Nested dictionaries of plain values, as saved with a model."""
         return self.model_dump(mode="json")
 
-    def replaced(self, changes: dict[str, Any]) -> Settings:
+    def replaced(self, changes: Mapping[str, Any]) -> Self:
         """A copy with some values changed, named with dots: ``{"subgraphs.k": 5}``."""
         values = self.to_dict()
         for name, value in changes.items():
-            group = values
+            group: Any = values
             *path, last = name.split(".")
             for step in path:
-                if not isinstance(group.get(step), dict):
-                    raise CohegraphError(_no_such_setting(name), code="no-setting")
-                group = group[step]
-            if last not in group:
-                raise CohegraphError(_no_such_setting(name), code="no-setting")
+                group = group.get(step) if isinstance(group, dict) else None
+            if not isinstance(group, dict) or last not in group:
+                known = ", ".join(self.flat())
+                raise CohegraphError(f"There is no setting '{name}': choose from {known}.", code="no-setting")
             group[last] = value
-        return Settings.from_dict(values)
+        return self.from_dict(values)
 
     def of_features(self, *, places: bool = True) -> dict[str, Any]:
         """All that shapes the features of a document; without ``places``, leave out where parts are found."""
@@ -243,13 +231,3 @@ def parse_change(text: str) -> tuple[str, Any]:
         ) from None
     except ValueError:
         return name.strip(), value.strip()
-
-
-def _no_such_setting(name: str) -> str:
-    return f"There is no setting '{name}': choose from {', '.join(Settings().flat())}."
-
-
-def _sentence(error: ValidationError) -> str:
-    first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"]) or "settings"
-    return f"The setting {name} is not valid: {in_words(first)} (given: {reprlib.repr(first['input'])})."

@@ -183,12 +183,12 @@ def _new_model(
 def _checked_labels(model: CoherenceModel, graded: Corpus | StoredCorpus, folds: int) -> str:
     """What there is to learn from, in a sentence; an error where it cannot be learnt, or not be split into folds."""
     from cohegraph.model.answers import Answers
-    from cohegraph.model.validation import check_folds
+    from cohegraph.model.validation import fold_splits
 
     settings, groups = model.resolved_settings.objective, graded.known_groups
     answers = Answers.of(graded.labels, groups, model.levels, settings)
     if folds:
-        check_folds(as_labels(graded.labels) if settings.is_of_levels else None, groups, folds)
+        fold_splits(answers, groups, folds)
     number, ratings = len(answers.targets), 100 * answers.targets.values
     if not settings.is_of_levels:
         return f"{number} documents, rated {ratings.mean():.0f} of 100 on average (± {ratings.std():.0f})."

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cohegraph.corpora.columns import Columns, Entry
 from cohegraph.corpora.corpus import Corpus
 from cohegraph.corpora.stream import Documents
@@ -65,7 +63,7 @@ def collected(documents: Documents, name: str, levels: Sequence[Any] | None = No
     given = [entry.label for entry in entries]
     if rated:
         values = as_labels(given)
-        encoded = EncodedLabels(values, values[:0], np.zeros(0, dtype=np.int64), [], ordered=True)
+        encoded = EncodedLabels(values, values[:0], [], ordered=True)
     else:
         encoded = encode_labels(given, levels)
     return Corpus(

@@ -200,6 +200,7 @@ def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -
         sureness=assessment.sureness,
         levels=list(model.levels_),
         notices=list(assessment.notices),
+        notice_codes=[notice.code for notice in assessment.notices],
         unlikeness=assessment.unlikeness,
         counts=assessment.counts,
         window=window,

@@ -122,7 +122,8 @@ class Explanation(_Value):
     verdict: Verdict
     sureness: Sureness | None
     levels: list[Level] = Field(description="From the lowest to the highest.")
-    notices: list[str]
+    notices: list[str] = Field(description="What limits the verdict, a sentence each.")
+    notice_codes: list[str] = Field(description="The code of each notice, which does not change with its wording.")
     unlikeness: float | None
     counts: dict[str, int]
     window: int = Field(description="How many sentences are looked at together.")

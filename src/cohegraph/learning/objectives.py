@@ -310,6 +310,11 @@ def ordered_pairs(scores: Floats, targets: Targets) -> float:
     return right / total if total else 0.5
 
 
+def number_of_pairs(targets: Targets) -> int:
+    """How many pairs of a group `ordered_pairs` compares."""
+    return sum(len(higher) for higher, _ in _pairs(targets))
+
+
 def objective_of(kind: ObjectiveKind, levels: int) -> Objective:
     """An objective by its name; ``levels`` is how many levels there are, if there are any."""
     if kind == "rating":

@@ -1,1 +1,1 @@
-"""The network on the corpus graph, how it learns, and the model that people use."""
+"""The model that people use: how it is trained, what it says about documents, and how it is saved."""

@@ -1,22 +1,18 @@
 """Labels as a model learns them: levels with their order, or ratings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
-from cohegraph.labels import as_labels, as_ratings, encode_labels
+from cohegraph.labels import Labels, as_labels, as_ratings, encode_labels
 from cohegraph.learning.objectives import Objective, Targets, objective_of
 from cohegraph.settings import ObjectiveSettings, Settings
 from cohegraph.systems.system import Graded
-
-Labels = Sequence[Any] | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -40,13 +36,11 @@ class Answers:
     @classmethod
     def of(
         cls, labels: Labels, groups: Sequence[Any] | None, levels: Sequence[Any] | None, settings: ObjectiveSettings
-    ) -> Answers:
+    ) -> Self:
         """Check the labels of training documents and number them."""
-        if groups is not None and len(groups) != len(labels):
-            raise CohegraphError(
-                f"There are {len(labels)} labels and {len(groups)} groups: give one group each.", code="label-count"
-            )
-        numbers = group_numbers(groups)
+        if groups is not None:
+            check_count(len(labels), "groups", len(groups))
+        numbers = _group_numbers(groups, settings)
         if settings.is_of_levels:
             encoded = encode_labels(labels, levels)
             if settings.kind == "ordinal" and not encoded.ordered:
@@ -55,10 +49,8 @@ class Answers:
                     code="unknown-order",
                 )
             objective = objective_of(settings.kind, len(encoded.levels))
-            values = level_numbers(encoded.classes, encoded.levels)[encoded.codes]
-            return cls(objective, Targets(values, numbers), encoded.classes, encoded.levels, encoded.ordered)
-        if settings.kind == "ranking" and groups is None:
-            raise _no_groups()
+            targets = Targets(level_numbers(encoded.values, encoded.levels), numbers)
+            return cls(objective, targets, encoded.classes, encoded.levels, encoded.ordered)
         ratings = as_ratings(labels, settings.range)
         if not len(ratings):
             raise CohegraphError("There are no documents to learn from.", code="no-documents")
@@ -67,15 +59,15 @@ class Answers:
 
     @property
     def label_order(self) -> tuple[int, ...] | None:
-        """The numbers of the levels in the alphabetical order of their labels."""
+        """The numbers of the levels in the alphabetical order of their labels; none where ratings are learnt."""
         return tuple(level_numbers(self.classes, self.levels).tolist()) if len(self.classes) else None
 
     @property
-    def codes(self) -> npt.NDArray[np.int64] | None:
-        """The place of every document's label among the classes; none where ratings are learnt."""
-        if self.label_order is None:
-            return None
-        return np.asarray(np.argsort(self.label_order)[self.targets.values])
+    def truth(self) -> Targets:
+        """What predictions are compared with: places among the classes, or ratings; only rankings heed groups."""
+        if self.label_order is not None:
+            return Targets(np.argsort(self.label_order)[self.targets.values])
+        return self.targets if self.objective.kind == "ranking" else Targets(self.targets.values)
 
     def split(self, features: Features, dev: Sequence[Any] | None, settings: Settings) -> tuple[Graded, Graded | None]:
         """Training documents, and dev documents if there are any.
@@ -89,7 +81,7 @@ class Answers:
         if dev is not None:
             return everything, self._further(settings.objective, *dev)
         if options.dev_share > 0:
-            rows, rest = _held_out(len(features), self.codes, options.dev_share, options.seed)
+            rows, rest = self._held_out(options.dev_share, options.seed)
             return everything[rows], everything[rest]
         if options.patience is not None:
             raise CohegraphError(
@@ -101,16 +93,27 @@ class Answers:
         self, settings: ObjectiveSettings, features: Features, labels: Labels, groups: Sequence[Any] | None = None
     ) -> Graded:
         if settings.is_of_levels:
-            values: npt.NDArray[Any] = numbers_of(labels, self.levels, "dev")
+            values: npt.NDArray[Any] = level_numbers(labels, self.levels, "dev")
         else:
             values = as_ratings(labels, settings.range)
-        if settings.kind == "ranking" and groups is None:
-            raise _no_groups()
-        if len(features) != len(values) or not len(values):
+        numbers = _group_numbers(groups, settings)
+        check_count(len(features), "labels", len(values), "dev documents")
+        if not len(values):
+            raise CohegraphError("There are no dev documents.", code="label-count")
+        return Graded(features, Targets(values, numbers))
+
+    def _held_out(self, share: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Training and dev documents, each with all classes in their shares."""
+        from sklearn.model_selection import train_test_split
+
+        documents, codes = len(self.targets), self.truth.values if len(self.classes) else None
+        try:
+            training, dev = train_test_split(np.arange(documents), test_size=share, random_state=seed, stratify=codes)
+        except ValueError as error:
             raise CohegraphError(
-                f"There are {len(features)} dev documents and {len(values)} dev labels.", code="label-count"
-            )
-        return Graded(features, Targets(values, group_numbers(groups)))
+                f"training.dev_share={share} cannot be held out of {documents} documents: {error}", code="bad-dev-share"
+            ) from None
+        return np.sort(training), np.sort(dev)
 
     def counted(self, targets: Targets) -> dict[str, int]:
         """How many documents have each label, or how many have a rating."""
@@ -120,42 +123,29 @@ class Answers:
         return {str(label): int((targets.values == number).sum()) for number, label in numbers}
 
 
-def group_numbers(groups: Sequence[Any] | None) -> npt.NDArray[np.int64] | None:
-    """Groups as numbers."""
-    return None if groups is None else np.unique(np.array([*map(str, groups)]), return_inverse=True)[1]
-
-
-def _no_groups() -> CohegraphError:
-    return CohegraphError(
-        "Ranking needs to know which documents belong together: name the column with --group-column, or give groups to "
-        "fit, also for dev documents.",
-        code="no-groups",
-    )
-
-
-def _held_out(
-    documents: int, codes: npt.NDArray[np.int64] | None, share: float, seed: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Training and dev documents, each with all classes in their shares."""
-    from sklearn.model_selection import train_test_split
-
-    try:
-        training, dev = train_test_split(np.arange(documents), test_size=share, random_state=seed, stratify=codes)
-    except ValueError as error:
+def check_count(documents: int, what: str, found: int, which: str = "documents") -> None:
+    """Raise where there is not one of something for every document."""
+    if found != documents:
         raise CohegraphError(
-            f"training.dev_share={share} cannot be held out of {documents} documents: {error}", code="bad-dev-share"
-        ) from None
-    return np.sort(training), np.sort(dev)
+            f"There are {documents} {which} and {found} {what}: give one for each document.", code="label-count"
+        )
 
 
-def level_numbers(classes: npt.NDArray[Any], levels: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """For each of the sorted classes its number in the order of levels, 0 for the lowest."""
-    place = {level: number for number, level in enumerate(levels)}
-    return np.array([place[label] for label in classes.tolist()], dtype=np.int64)
+def _group_numbers(groups: Sequence[Any] | None, settings: ObjectiveSettings) -> npt.NDArray[np.int64] | None:
+    """Groups as numbers; ranking needs them."""
+    if groups is not None:
+        return np.unique(np.array([*map(str, groups)]), return_inverse=True)[1]
+    if settings.kind == "ranking":
+        raise CohegraphError(
+            "Ranking needs to know which documents belong together: name the column with --group-column, or give "
+            "groups to fit, also for dev documents.",
+            code="no-groups",
+        )
+    return None
 
 
-def numbers_of(labels: Labels, levels: Sequence[Any], which: str) -> npt.NDArray[np.int64]:
-    """The level numbers of further documents, whose labels must be known; ``which`` says what documents they are."""
+def level_numbers(labels: Labels, levels: Sequence[Any], which: str = "training") -> npt.NDArray[np.int64]:
+    """Labels as numbers, 0 for the lowest level; ``which`` says what documents they are of, for an error."""
     values = as_labels(labels).tolist()
     place = {level: number for number, level in enumerate(levels)}
     unknown = sorted(set(values) - set(place), key=str)
@@ -170,12 +160,18 @@ def numbers_of(labels: Labels, levels: Sequence[Any], which: str) -> npt.NDArray
 def level_names(settings: ObjectiveSettings, given: Sequence[Any] | None) -> list[Any]:
     """The names of the levels that thresholds make of ratings."""
     number = len(settings.thresholds) + 1
-    if given is not None:
-        if len(set(given)) != number or len(given) != number:
-            raise CohegraphError(
-                f"There are {len(settings.thresholds)} thresholds, so give the names of {number} levels, not "
-                f"{len(given)}.",
-                code="level-count",
-            )
-        return list(given)
-    return {2: ["low", "high"], 3: ["low", "medium", "high"]}.get(number, list(range(1, number + 1)))
+    if given is None:
+        return {2: ["low", "high"], 3: ["low", "medium", "high"]}.get(number, list(range(1, number + 1)))
+    names = [given] if isinstance(given, str) else list(given)
+    if len(names) != number:
+        raise CohegraphError(
+            f"There are {number - 1} thresholds, so give the names of {number} levels, not {len(names)}.",
+            code="level-count",
+        )
+    # The names that levels have by default, when there are many, are whole numbers.
+    is_name = [isinstance(name, str | int) and not isinstance(name, bool) and bool(str(name).strip()) for name in names]
+    if not all(is_name) or len({str(name).strip() for name in names}) < number:
+        raise CohegraphError(
+            f"The names of levels must be different strings: {', '.join(map(repr, names))}.", code="bad-levels"
+        )
+    return names

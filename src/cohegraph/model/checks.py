@@ -1,16 +1,16 @@
-"""What is checked of texts and features before a model takes them."""
-
-from __future__ import annotations
+"""Texts and features, checked before a model uses them."""
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cohegraph.errors import CohegraphError
-from cohegraph.features import SEQUENCES, Features, LinkedDocument, Material, patterns_of
+from cohegraph.features import SEQUENCES, Features, Featurizer, LinkedDocument, Material, patterns_of
+from cohegraph.model.learnt import Learnt
 from cohegraph.settings import Settings
 from cohegraph.text.document import Document
 
@@ -29,28 +29,35 @@ def check_same_settings(wanted: dict[str, Any], made_with: dict[str, Any]) -> No
             )
 
 
-def check_patterns(features: Features, settings: Settings) -> None:
-    """Raise where features count other patterns than the settings have."""
-    patterns = len(patterns_of(settings))
-    if features.counts.shape[1] != patterns:
-        raise CohegraphError(
-            f"The features count {features.counts.shape[1]} patterns, and the settings have {patterns}.",
-            code="other-settings",
-        )
+def features_of(
+    texts: Texts, featurizer: Featurizer, needs: Collection[Material], *, places: bool = True, show_progress: bool
+) -> Features:
+    """The features of texts; features themselves are checked, and say their settings afterwards.
 
-
-def check_material(features: Features, needs: Iterable[Material]) -> None:
-    """Raise where features lack something that the model needs."""
+    A CohegraphError says where they were made with other settings, or lack something that a model needs. Unless
+    ``places`` are compared too, they may come from parts that were elsewhere.
+    """
+    settings = featurizer.settings
+    if not isinstance(texts, Features):
+        return featurizer.featurize(_checked(texts), needs=needs, show_progress=show_progress)
+    if texts.settings is not None:
+        check_same_settings(settings.of_features(places=places), texts.settings.of_features(places=places))
     for name in sorted(needs):
-        if name not in features.material:
+        if name not in texts.material:
             raise CohegraphError(
                 f"The features were made without '{name}', which the model needs: give it texts, or make them with "
                 "model.featurize(texts).",
                 code="missing-material",
             )
+    patterns, counted = len(patterns_of(settings)), texts.counts.shape[1]
+    if counted != patterns:
+        raise CohegraphError(
+            f"The features count {counted} patterns, and the settings have {patterns}.", code="other-settings"
+        )
+    return texts if texts.settings is not None else replace(texts, settings=settings)
 
 
-def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:
+def _checked(texts: Sequence[Text]) -> Sequence[Text]:
     """The texts as a list, each of them a string, or a document that is parsed or linked."""
     if isinstance(texts, str):
         raise CohegraphError("Give a list of texts, even for a single one: [text].", code="not-a-list")
@@ -65,22 +72,20 @@ def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:
 
 def check_places(parts: Mapping[str, str], settings: Settings) -> None:
     """Raise where a part that was a file or folder is not here: its bare name could be taken for one on the hub."""
-    for part, mark, place in (
-        ("vectors", "glove:", settings.vectors.source),
-        ("encoder", "folder:", settings.encoder.source),
-    ):
+    places = {"vectors": ("glove:", settings.vectors.source), "encoder": ("folder:", settings.encoder.source)}
+    for part, (mark, place) in places.items():
         if parts.get(part, "").startswith(mark) and not Path(place).exists():
             raise CohegraphError(
-                f"The model's {part} were trained from '{place}', which is not here: say where it is with "
+                f"The model was trained with '{place}' ({part}), which is not here: say where it is with "
                 f"--{part} PLACE, or load(…, {part}=PLACE).",
                 code="part-elsewhere",
             )
 
 
-def check_parts(trained_with: Mapping[str, str], found: Mapping[str, str]) -> None:
-    """Raise where the pretrained parts are not those of the training; another parser is only warned about."""
-    for part, identity in trained_with.items():
-        present = found.get(part, identity)
+def check_like_training(features: Features, learnt: Learnt) -> None:
+    """Raise where features come from other pretrained parts than those of the training; a parser is only warned of."""
+    for part, identity in learnt.parts.items():
+        present = features.parts.get(part, identity)
         if present == identity:
             continue
         message = f"The model was trained with the {part} {identity}, and this is {present}"
@@ -89,22 +94,12 @@ def check_parts(trained_with: Mapping[str, str], found: Mapping[str, str]) -> No
                 f"{message}: name the right one when loading the model, or train again.", code="other-part"
             )
         warnings.warn(f"{message}: results may differ a little.", stacklevel=4)
-
-
-def check_widths(features: Features, dimensions: int, widths: Mapping[str, int]) -> None:
-    """Raise where vectors of documents or of tokens are longer or shorter than those of the training."""
-    found = features.vectors.shape[1]
-    if found != dimensions:
-        raise CohegraphError(
-            f"The model takes vectors of {dimensions} dimensions, and the encoder gives {found}: use the encoder that "
-            "it was trained with.",
-            code="other-dimensions",
-        )
-    for name, width in widths_of(features, widths).items() if len(features) else ():
-        if width != widths[name]:
+    found = {"document": features.vectors.shape[1]} | (widths_of(features, learnt.widths) if len(features) else {})
+    for name, expected in {"document": learnt.dimensions, **learnt.widths}.items():
+        if found.get(name, expected) != expected:
             raise CohegraphError(
-                f"The model reads token vectors of {widths[name]} dimensions, and these have {width}: use the parts "
-                "that it was trained with.",
+                f"The model takes vectors of {expected} dimensions, and these have {found[name]}: use the pretrained "
+                "parts that it was trained with.",
                 code="other-dimensions",
             )
 

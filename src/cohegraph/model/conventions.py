@@ -4,8 +4,6 @@ Its base classes are not inherited: importing them takes most of a second, and w
 of scikit-learn.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from copy import copy
@@ -14,15 +12,6 @@ from typing import Any, Self
 
 class Estimator:
     """An estimator whose parameters are the arguments of its constructor, kept under their names."""
-
-    @property
-    def is_regressor(self) -> bool:
-        """Whether it predicts numbers rather than classes."""
-        return False
-
-    @property
-    def _estimator_type(self) -> str:
-        return "regressor" if self.is_regressor else "classifier"
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -49,26 +38,6 @@ class Estimator:
     def __repr__(self) -> str:
         params = ", ".join(f"{name}={value!r}" for name, value in self.get_params(deep=False).items())
         return f"{type(self).__name__}({params})"
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "classes_")
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=self._estimator_type,
-            target_tags=TargetTags(required=True),
-            classifier_tags=None if self.is_regressor else ClassifierTags(),
-            regressor_tags=RegressorTags() if self.is_regressor else None,
-            input_tags=InputTags(two_d_array=False, string=True),
-        )
-
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            from sklearn.exceptions import NotFittedError
-
-            raise NotFittedError(f"This {type(self).__name__} has not learnt anything yet: call fit first.")
 
 
 def single_params(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,8 @@ with r what the main directions leave of it. The threshold is stated, not felt: 
 nearer when they are held out.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +27,6 @@ _FOLDS = 5
 _MOST_DIRECTIONS = 32
 # A text a hundred times longer than all others is as strange as one ten times longer.
 _FARTHEST = 10.0
-_ARRAYS = ("familiar_centre", "familiar_scale", "familiar_directions", "familiar_variances", "familiar_limits")
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class Familiarity:
     limits: Floats
 
     @classmethod
-    def of(cls, training: Features) -> Familiarity | None:
+    def of(cls, training: Features) -> Self | None:
         """The distribution of these documents; nothing where there are too few of them to tell."""
         if len(training) < FEWEST_DOCUMENTS:
             return None
@@ -76,26 +72,20 @@ class Familiarity:
 
     def arrays(self) -> dict[str, Floats]:
         """What a model saves of it."""
-        values = (self.centre, self.scale, self.directions, self.variances, self.limits)
-        return dict(zip(_ARRAYS, values, strict=True))
+        return {f"familiar_{name}": array for name, array in vars(self).items()}
 
     @classmethod
-    def taken_from(cls, arrays: dict[str, npt.NDArray[Any]]) -> Familiarity | None:
+    def taken_from(cls, arrays: dict[str, npt.NDArray[Any]]) -> Self | None:
         """Take what `arrays` gave out of others; a ValueError where it is not whole."""
-        found: Mapping[str, Floats] = {name: arrays.pop(name) for name in _ARRAYS if name in arrays}
+        names = [f"familiar_{item.name}" for item in fields(cls)]
+        found = [arrays.pop(name) for name in names if name in arrays]
         if not found:
             return None
-        if len(found) < len(_ARRAYS):
+        if len(found) < len(names):
             raise ValueError("the distribution of the training documents is not whole")
-        made = cls(*(found[name] for name in _ARRAYS))
-        size = made.centre.size
-        directions = len(made.variances) if made.variances.ndim == 1 else -1
-        shapes = {
-            (size,): (made.centre, made.scale),
-            (directions, size): (made.directions,),
-            (2,): (made.limits,),
-        }
-        if any(array.shape != shape for shape, arrays_of_it in shapes.items() for array in arrays_of_it):
+        made, size, directions = cls(*found), found[0].size, len(np.atleast_1d(found[3]))
+        shapes = ((size,), (size,), (directions, size), (directions,), (2,))
+        if any(array.shape != shape for array, shape in zip(found, shapes, strict=True)):
             raise ValueError("the distribution of the training documents has other shapes")
         if min(made.scale.min(), made.limits[0], made.variances.min(initial=1)) <= 0:
             raise ValueError("the distribution of the training documents has no width")

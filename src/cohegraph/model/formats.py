@@ -5,9 +5,6 @@ learnt as arrays. Models of format 1 were of two kinds: those of the method, whi
 statistics of the surface figures in the description, and those of other systems.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -63,9 +60,8 @@ def _from_1(about: About, arrays: Arrays) -> tuple[About, Arrays]:
     without_edges = flat["corpus_graph.weighting"] == "none" and not flat["corpus_graph.pmi"]
     about["system"] = "gcn-no-edges" if without_edges else "gcn"
     surface = about.pop("surface", None) if flat["nodes.surface"] else None
-    arrays |= (
-        {} if surface is None else {name: np.array(values) for name, values in zip(_SURFACE, surface, strict=True)}
-    )
+    if surface is not None:
+        arrays |= {name: np.array(values) for name, values in zip(_SURFACE, surface, strict=True)}
     arrays["training_documents"] = np.array([about["documents"]])
     arrays["columns"] = numbers
     about["dimensions"] = int(arrays["w0"].shape[0]) - (0 if surface is None else len(surface[0]))
@@ -75,8 +71,6 @@ def _from_1(about: About, arrays: Arrays) -> tuple[About, Arrays]:
     return about, arrays
 
 
-def _from_2(about: About, arrays: Arrays) -> tuple[About, Arrays]:
-    return about, arrays
-
-
-READERS: dict[int, Callable[[About, Arrays], tuple[About, Arrays]]] = {1: _from_1, FORMAT: _from_2}
+def up_to_date(about: About, arrays: Arrays) -> tuple[About, Arrays]:
+    """The description and arrays of a model of any format, as the newest has them."""
+    return _from_1(about, arrays) if about["format"] == 1 else (about, arrays)

@@ -1,9 +1,7 @@
 """From the scores of a model that ranks, which have no scale, to shares of documents."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +18,7 @@ class RankScale:
     percentiles: Floats
 
     @classmethod
-    def of(cls, scores: Floats) -> RankScale:
+    def of(cls, scores: Floats) -> Self:
         """The scale of documents with these rank scores."""
         return cls(np.quantile(scores, np.linspace(0, 1, _STEPS)))
 
@@ -37,7 +35,7 @@ class RankScale:
         return {_ARRAY: self.percentiles}
 
     @classmethod
-    def taken_from(cls, arrays: dict[str, npt.NDArray[Any]]) -> RankScale | None:
+    def taken_from(cls, arrays: dict[str, npt.NDArray[Any]]) -> Self | None:
         """Take what `arrays` gave out of others; a ValueError where it is not whole."""
         found = arrays.pop(_ARRAY, None)
         if found is None:

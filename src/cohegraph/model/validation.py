@@ -1,9 +1,7 @@
 """How good a model will be on new documents: cross-validation on the training documents."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,30 +11,15 @@ import numpy.typing as npt
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.learning.calibration import Calibration
-from cohegraph.learning.objectives import Targets, ordered_pairs
-from cohegraph.model.answers import group_numbers
+from cohegraph.learning.objectives import number_of_pairs
+from cohegraph.model.answers import Answers
+from cohegraph.model.learnt import calibrated, share_right
 from cohegraph.progress import track
 
 if TYPE_CHECKING:
     from cohegraph.model.coherence_model import CoherenceModel
 
-
-def check_folds(labels: npt.NDArray[Any] | None, groups: Sequence[str] | None, folds: int) -> None:
-    """Raise where documents cannot be split into so many folds; ``labels`` are levels, and missing for ratings."""
-    if folds < 2:
-        raise CohegraphError("Cross-validation needs 2 folds or more; --folds 0 goes without.", code="bad-folds")
-    if labels is not None:
-        label, fewest = min(Counter(labels.tolist()).items(), key=lambda item: item[1])
-        if fewest < folds:
-            raise CohegraphError(
-                f"The level '{label}' has {fewest} documents, fewer than the {folds} folds: give --folds "
-                f"{max(2, fewest)}{' or more documents' if fewest < 2 else ''}, or --folds 0 for no cross-validation.",
-                code="bad-folds",
-            )
-    if groups is not None and len(set(groups)) < folds:
-        raise CohegraphError(
-            f"There are {len(set(groups))} groups, fewer than the {folds} folds: give fewer --folds.", code="bad-folds"
-        )
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -45,7 +28,7 @@ class Validation:
 
     Args:
         figures: Of levels, the mean accuracy over folds, its standard deviation, and the accuracy of the most frequent
-            level; of ratings, the share of pairs in the right order and the mean error.
+            level; of ratings, the share of pairs in the right order, how many pairs were compared, and the mean error.
         calibration: Fitted on all documents, each with the predictions of the model that had not seen it.
     """
 
@@ -53,8 +36,38 @@ class Validation:
     calibration: Calibration
 
 
+def fold_splits(answers: Answers, groups: Sequence[str] | None, folds: int) -> list[tuple[Rows, Rows]]:
+    """Training and test documents of every fold.
+
+    Folds have equal shares of every level, and whole groups. A CohegraphError says where that is not possible.
+    """
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    label, fewest = min(answers.counted(answers.targets).items(), key=lambda item: item[1])
+    of_levels, wrong = len(answers.classes) > 0, ""
+    if folds < 2:
+        wrong = "Cross-validation needs 2 folds or more"
+    elif fewest < folds:
+        which = f"with the level '{label}'" if of_levels else "to validate on"
+        wrong = f"There are {fewest} documents {which}, fewer than the {folds} folds"
+    elif groups is not None and len(set(groups)) < folds:
+        wrong = f"There are {len(set(groups))} groups, fewer than the {folds} folds"
+    if not wrong:
+        rows, codes = np.zeros(len(answers.targets)), answers.truth.values if of_levels else None
+        stratified = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = stratified if of_levels else KFold if groups is None else GroupKFold
+        splits = list(splitter(folds, shuffle=True, random_state=0).split(rows, codes, groups))
+        levels = len(answers.classes)
+        if codes is None or all(len(test) and len(np.unique(codes[training])) == levels for training, test in splits):
+            return splits
+        wrong = f"The groups cannot be split into {folds} folds so that each training part has all levels"
+    raise CohegraphError(
+        f"{wrong}: change --folds or add documents; --folds 0 skips cross-validation.", code="bad-folds"
+    )
+
+
 def cross_validate(
-    model: CoherenceModel,
+    model: "CoherenceModel",
     features: Features,
     labels: npt.NDArray[Any],
     groups: Sequence[str] | None,
@@ -70,55 +83,28 @@ def cross_validate(
     from sklearn.base import clone
 
     objective = model.resolved_settings.objective
-    levels = labels if objective.is_of_levels else None
-    check_folds(levels, groups, folds)
-    numbers = group_numbers(groups)
-    codes = np.unique(labels, return_inverse=True)[1]
-    held_out = np.zeros((len(labels), codes.max() + 1 if objective.is_of_levels else 1))
-    ratings = None if objective.is_of_levels else model.ratings_of(labels)
-    within = numbers if objective.kind == "ranking" else None
-    scores = []
-    splits = _splits(levels, groups, folds, len(labels))
+    answers = Answers.of(labels, groups, model.levels, objective)
+    splits, truth, scores = fold_splits(answers, groups, folds), answers.truth, []
+    held_out = np.zeros((len(labels), answers.objective.outputs))
     for training, test in track(splits, "cross-validating", folds, show=show_progress):
         own = None if groups is None else [groups[row] for row in training]
         fold = clone(model).fit(features[training], labels[training], groups=own, bare=True, **options)
         held_out[test] = fold.predictions(features[test])
-        if ratings is None:
-            scores.append(float((held_out[test].argmax(axis=1) == codes[test]).mean()))
-        else:
-            scores.append(ordered_pairs(held_out[test, 0], Targets(ratings, within)[test]))
+        scores.append(share_right(objective, held_out[test], truth[test]))
+    quality = "accuracy" if objective.is_of_levels else "ordered_pairs"
     figures: dict[str, Any] = {"folds": folds, "grouped": groups is not None}
-    mean, std = float(np.mean(scores)), float(np.std(scores))
-    if ratings is None:
-        majority = max(Counter(labels.tolist()).values()) / len(labels)
-        return Validation(
-            {**figures, "accuracy": mean, "std": std, "majority": majority}, Calibration.of(held_out, codes)
-        )
-    figures |= {"ordered_pairs": mean, "std": std}
-    if objective.kind == "ranking":
-        return Validation(figures, Calibration())
-    figures["error"] = float(np.abs(held_out[:, 0] - ratings).mean())
-    return Validation(figures, Calibration.of_ratings(held_out[:, 0], ratings))
-
-
-def _splits(
-    levels: npt.NDArray[Any] | None, groups: Sequence[str] | None, folds: int, documents: int
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Folds with equal shares of every level where there are levels, and with whole groups where there are groups."""
-    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
-
-    rows = np.zeros(documents)
-    if levels is None:
-        splitter = KFold if groups is None else GroupKFold
-        yield from splitter(folds, shuffle=True, random_state=0).split(rows, None, groups)
-        return
-    stratified = StratifiedKFold if groups is None else StratifiedGroupKFold
-    codes = np.unique(levels, return_inverse=True)[1]
-    yield from stratified(folds, shuffle=True, random_state=0).split(rows, codes, groups)
+    figures |= {quality: float(np.mean(scores)), "std": float(np.std(scores))}
+    if objective.is_of_levels:
+        figures["majority"] = max(Counter(labels.tolist()).values()) / len(labels)
+    else:
+        figures["pairs"] = sum(number_of_pairs(truth[test]) for _, test in splits)
+    if objective.kind == "rating":
+        figures["error"] = float(np.abs(held_out[:, 0] - truth.values).mean())
+    return Validation(figures, calibrated(objective, held_out, truth))
 
 
 def validated_fit(
-    model: CoherenceModel,
+    model: "CoherenceModel",
     features: Features,
     labels: npt.NDArray[Any],
     groups: Sequence[str] | None,
@@ -128,9 +114,8 @@ def validated_fit(
     **options: Any,
 ) -> Validation | None:
     """Cross-validate, if there are folds, and train on all documents; further options are those of `fit`."""
-    validation = None
-    if folds:
-        validation = cross_validate(model, features, labels, groups, folds, show_progress=show_progress, **options)
+    further = {"show_progress": show_progress, **options}
+    validation = cross_validate(model, features, labels, groups, folds, **further) if folds else None
     model.fit(features, labels, groups=groups, **options)
     if validation is not None:
         model.use_validation(validation)

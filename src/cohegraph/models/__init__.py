@@ -3,8 +3,6 @@
 A new ready-made model is a file in this package, which says how it is trained, and a line in `READY`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +23,7 @@ def load(
     vectors: str | None = None,
     encoder: str | None = None,
     device: str = "auto",
-) -> CoherenceModel:
+) -> "CoherenceModel":
     """Load a model.
 
     Args:

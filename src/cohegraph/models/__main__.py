@@ -4,5 +4,9 @@ import sys
 
 from cohegraph.models import READY
 
-for name in sys.argv[1:] or READY:
+names = sys.argv[1:] or list(READY)
+if unknown := [name for name in names if name not in READY]:
+    print(f"There is no ready-made model '{unknown[0]}': choose from {', '.join(READY)}.", file=sys.stderr)
+    raise SystemExit(2)
+for name in names:
     READY[name].rebuild(READY[name].folder)

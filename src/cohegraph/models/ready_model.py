@@ -1,7 +1,5 @@
 """What a ready-made model is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files

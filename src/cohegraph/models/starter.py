@@ -1,7 +1,5 @@
 """The starter model: a demonstration of the paper's method, trained on the small corpus inside this package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +19,7 @@ _FOLDS = 5
 SETTINGS = preset("default").replaced({"subgraphs.k": 5, "corpus_graph.pmi": False, "training.weight_decay": 0.001})
 
 
-def untrained() -> CoherenceModel:
+def untrained() -> "CoherenceModel":
     """The model before its training."""
     from cohegraph.corpora.corpus import LEVELS
     from cohegraph.model.coherence_model import CoherenceModel

@@ -103,7 +103,8 @@ class AssessedText(BaseModel):
     sureness: Sureness | None
     unlikeness: float | None
     counts: dict[str, int]
-    notices: list[str]
+    notices: list[str] = Field(description="What limits the verdict, a sentence each.")
+    notice_codes: list[str] = Field(description="The code of each notice, which does not change with its wording.")
 
 
 class AssessAnswer(BaseModel):
