@@ -233,7 +233,7 @@ class Ranking(Objective):
 
     def can_learn(self, targets: Targets) -> bool:
         """Whether two documents of a group differ."""
-        return any(len(higher) for higher, _ in _pairs(targets))
+        return any(len(np.unique(targets.values[rows])) > 1 for rows in group_rows(targets))
 
     def predictions(self, outputs: Floats) -> npt.NDArray[np.float64]:
         """The score as it is."""
@@ -248,12 +248,16 @@ def nothing_to_rank(which: str) -> CohegraphError:
     )
 
 
+def group_rows(targets: Targets) -> list[npt.NDArray[np.int64]]:
+    """The documents of every group; without groups, all documents are one."""
+    groups = np.zeros(len(targets), dtype=np.int64) if targets.groups is None else targets.groups
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
 def _pairs(targets: Targets) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """The documents of all pairs of a group that differ, the higher rated first; a group at a time."""
-    groups = np.zeros(len(targets), dtype=np.int64) if targets.groups is None else targets.groups
-    yield np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    order = np.argsort(groups, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+    for rows in group_rows(targets):
         higher, lower = np.nonzero(targets.values[rows][:, None] > targets.values[rows])
         yield rows[higher], rows[lower]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.labels import as_labels, as_ratings, encode_labels
-from cohegraph.learning.objectives import Objective, Targets, objective_of
+from cohegraph.learning.objectives import Objective, Targets, group_rows, nothing_to_rank, objective_of
 from cohegraph.settings import ObjectiveSettings, Settings
 from cohegraph.systems.system import Graded
 
@@ -62,8 +62,10 @@ class Answers:
         ratings = as_ratings(labels, settings.range)
         if not len(ratings):
             raise CohegraphError("There are no documents to learn from.", code="no-documents")
-        names = level_names(settings, levels)
-        return cls(objective_of(settings.kind, 0), Targets(ratings, numbers), np.array([]), names, True)
+        objective, targets = objective_of(settings.kind, 0), Targets(ratings, numbers)
+        if not objective.can_learn(targets):
+            raise nothing_to_rank("documents")
+        return cls(objective, targets, np.array([]), level_names(settings, levels), True)
 
     @property
     def label_order(self) -> tuple[int, ...] | None:
@@ -89,7 +91,7 @@ class Answers:
         if dev is not None:
             return everything, self._further(settings.objective, *dev)
         if options.dev_share > 0:
-            rows, rest = _held_out(len(features), self.codes, options.dev_share, options.seed)
+            rows, rest = self._held_out(options.dev_share, options.seed)
             return everything[rows], everything[rest]
         if options.patience is not None:
             raise CohegraphError(
@@ -110,7 +112,36 @@ class Answers:
             raise CohegraphError(
                 f"There are {len(features)} dev documents and {len(values)} dev labels.", code="label-count"
             )
-        return Graded(features, Targets(values, group_numbers(groups)))
+        targets = Targets(values, group_numbers(groups))
+        if not self.objective.can_learn(targets):
+            raise nothing_to_rank("dev documents")
+        return Graded(features, targets)
+
+    def _held_out(self, share: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Training and dev documents, each with all classes in their shares; of a ranking, whole groups if they fit."""
+        from sklearn.model_selection import train_test_split
+
+        everything = np.arange(len(self.targets))
+        dev = self._groups_held_out(share, seed) if self.objective.kind == "ranking" else everything[:0]
+        if not len(dev):
+            try:
+                dev = train_test_split(everything, test_size=share, random_state=seed, stratify=self.codes)[1]
+            except ValueError as error:
+                raise _bad_dev_share(share, len(everything), str(error)) from None
+        training, dev = np.setdiff1d(everything, dev), np.sort(dev)
+        if not all(self.objective.can_learn(self.targets[part]) for part in (training, dev)):
+            raise _bad_dev_share(share, len(everything), "no group would have two documents that differ in rating")
+        return training, dev
+
+    def _groups_held_out(self, share: float, seed: int) -> npt.NDArray[np.int64]:
+        """The documents of as many groups with something to rank as the share holds; one such group is left."""
+        ranked = [rows for rows in group_rows(self.targets) if self.objective.can_learn(self.targets[rows])]
+        chosen, room = [np.zeros(0, dtype=np.int64)], share * len(self.targets)
+        for number in np.random.default_rng(seed).permutation(len(ranked))[1:]:
+            if len(ranked[number]) <= room:
+                chosen.append(ranked[number])
+                room -= len(ranked[number])
+        return np.concatenate(chosen)
 
     def counted(self, targets: Targets) -> dict[str, int]:
         """How many documents have each label, or how many have a rating."""
@@ -133,19 +164,11 @@ def _no_groups() -> CohegraphError:
     )
 
 
-def _held_out(
-    documents: int, codes: npt.NDArray[np.int64] | None, share: float, seed: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Training and dev documents, each with all classes in their shares."""
-    from sklearn.model_selection import train_test_split
-
-    try:
-        training, dev = train_test_split(np.arange(documents), test_size=share, random_state=seed, stratify=codes)
-    except ValueError as error:
-        raise CohegraphError(
-            f"training.dev_share={share} cannot be held out of {documents} documents: {error}", code="bad-dev-share"
-        ) from None
-    return np.sort(training), np.sort(dev)
+def _bad_dev_share(share: float, documents: int, why: str) -> CohegraphError:
+    return CohegraphError(
+        f"training.dev_share={share} cannot be held out of {documents} documents: {why.rstrip('.')}.",
+        code="bad-dev-share",
+    )
 
 
 def level_numbers(classes: npt.NDArray[Any], levels: Sequence[Any]) -> npt.NDArray[np.int64]:

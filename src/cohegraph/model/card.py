@@ -107,7 +107,9 @@ def _training(about: dict[str, Any]) -> str:
     sentence = f"It learnt {what[objective]} from {about['documents']} documents with seed {seed}"
     if training["dev_documents"]:
         how = f"{chosen} was chosen on" if chosen else "held out:"
-        sentence += f"; {how} {training['dev_documents']} dev documents ({100 * training['dev_accuracy']:.1f} % right)"
+        right = "right" if objective in ("levels", "ordinal") else "of pairs in the right order"
+        share = f"{100 * training['dev_quality']:.1f} % {right}"
+        sentence += f"; {how} {training['dev_documents']} dev documents ({share})"
     elif chosen:
         sentence += f", {chosen}"
     return f"{sentence}."

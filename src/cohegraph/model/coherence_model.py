@@ -249,7 +249,7 @@ class CoherenceModel(Estimator):
             "documents": answers.counted(training.targets),
             "dev_documents": 0 if held_out is None else len(held_out),
             "chosen": dict(learnt.chosen),
-            "dev_accuracy": None,
+            "dev_quality": None,
         }
         self._look_back(training, held_out, bare)
         return self
@@ -441,12 +441,12 @@ class CoherenceModel(Estimator):
             return
         found = self._predicted(dev.features)
         if not self.settings_.objective.is_of_levels:
-            self.training_["dev_accuracy"] = ordered_pairs(found[:, 0], dev.targets)
+            self.training_["dev_quality"] = ordered_pairs(found[:, 0], dev.targets)
             if self.objective_.kind == "rating" and not bare:
                 self.calibration_ = Calibration.of_ratings(found[:, 0], dev.targets.values)
             return
         codes = np.argsort(level_numbers(self.classes_, self.levels_))[dev.targets.values]
-        self.training_["dev_accuracy"] = float((found.argmax(axis=1) == codes).mean())
+        self.training_["dev_quality"] = float((found.argmax(axis=1) == codes).mean())
         if not bare:
             self.calibration_ = Calibration.of(found, codes)
 

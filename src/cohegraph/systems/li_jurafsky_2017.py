@@ -49,7 +49,9 @@ class _Cliques(Network):
         found = self(batch)
         if found.shape[1] == 1:
             return pieces.means(found, batch.documents)
-        return pieces.means(found.softmax(dim=1), batch.documents).log()
+        shares = pieces.means(found.softmax(dim=1), batch.documents)
+        # A share of 0 has no logarithm with a gradient.
+        return shares.clamp(min=torch.finfo(shares.dtype).tiny).log().masked_fill(~self.verdict.seen, -torch.inf)
 
     def loss(self, batch: Batch, targets: Targets, objective: Objective) -> Tensor:
         """Where levels are learnt, the mean over documents of the mean over cliques: long documents count no more."""

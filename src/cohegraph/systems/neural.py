@@ -128,6 +128,10 @@ class Network(nn.Module):
     def loss(self, batch: Batch, targets: Targets, objective: Objective) -> Tensor:
         """What training minimises."""
         outputs = self.outputs(batch)
+        if objective.kind == "ordinal":
+            # The output of a level that training lacks is -inf, and its gradient would be no number.
+            columns = np.flatnonzero(self.verdict.seen)
+            outputs, targets = outputs[:, columns], objective.narrow_targets(targets, columns)
         return objective.loss(targets, outputs.dtype)(outputs)
 
 
