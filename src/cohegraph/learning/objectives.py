@@ -35,6 +35,11 @@ class Targets:
     values: npt.NDArray[Any]
     groups: npt.NDArray[np.int64] | None = None
 
+    @property
+    def group_numbers(self) -> npt.NDArray[np.int64]:
+        """The group of every document; without groups, all documents are in one."""
+        return np.zeros(len(self), dtype=np.int64) if self.groups is None else self.groups
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -249,10 +254,9 @@ def nothing_to_rank(which: str) -> CohegraphError:
 
 
 def group_rows(targets: Targets) -> list[npt.NDArray[np.int64]]:
-    """The documents of every group; without groups, all documents are one."""
-    groups = np.zeros(len(targets), dtype=np.int64) if targets.groups is None else targets.groups
-    order = np.argsort(groups, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+    """The documents of every group."""
+    order = np.argsort(targets.group_numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(targets.group_numbers[order])) + 1)
 
 
 def _pairs(targets: Targets) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:

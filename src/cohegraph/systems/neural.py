@@ -190,20 +190,19 @@ class _InBatches:
     def _batches(self) -> Iterator[Tensor]:
         """Documents in a random order; those of a group together where they are ranked within it."""
         order = torch.randperm(len(self._targets))
-        if self._objective.kind != "ranking" or self._targets.groups is None:
+        if self._objective.kind != "ranking":
             yield from order.split(self._batch)
             return
-        groups = torch.from_numpy(self._targets.groups)[order]
+        groups = torch.from_numpy(self._targets.group_numbers)[order]
         numbers = groups.unique()
         for number in numbers[torch.randperm(len(numbers))]:
             group = order[groups == number]
-            # A group whose batches happen to have no pair is learnt from as a whole.
-            yield from [rows for rows in group.split(self._batch) if self._has_pair(rows)] or (
-                [group] if self._has_pair(group) else []
-            )
-
-    def _has_pair(self, rows: Tensor) -> bool:
-        return self._objective.can_learn(self._targets[rows.numpy()])
+            # Where no batch of a group happens to have a pair, the whole group is one batch.
+            for batches in (group.split(self._batch), [group]):
+                with_pairs = [rows for rows in batches if self._objective.can_learn(self._targets[rows.numpy()])]
+                yield from with_pairs
+                if with_pairs:
+                    break
 
 
 @dataclass(frozen=True)
@@ -217,7 +216,7 @@ class SequenceModel(System):
             training.
         epochs: Passes over the training documents, at most.
         patience: With dev documents, training ends after so many passes without a better one.
-        batch: Documents in a step.
+        batch: Documents in a step; a ranking learns from one group at a time.
         learning_rate: Of Adam.
         weight_decay: Of Adam.
         choose_by: The dev figure that chooses the epoch: accuracy or loss.
