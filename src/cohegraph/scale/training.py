@@ -119,7 +119,7 @@ def own_rows(documents: int, team: Team) -> slice:
 def train_in_chunks(
     task: Task, *, chunk: int = CHUNK, team: Team | None = None, checkpoints: CheckpointFile | None = None
 ) -> Training[TrainedGCN]:
-    """As `cohegraph.systems.gcn.training.train`, with the same outcome to rounding, in memory that does not grow.
+    """As `systems.gcn.training.Trainer.train`, with the same outcome to rounding, in memory that does not grow.
 
     Args:
         task: What to train; in a team, with the part of the corpus graph that has the documents of `own_rows`, and with
