@@ -16,7 +16,7 @@ from cohegraph.learning.objectives import Levels, Targets
 from cohegraph.settings import TrainingSettings
 from cohegraph.systems.gcn.full_graph import full_graph_logits
 from cohegraph.systems.gcn.network import TrainedGCN
-from cohegraph.systems.gcn.training import HeldOut, Task, train
+from cohegraph.systems.gcn.training import HeldOut, Task, Trainer
 
 TRAINING, DEV, TEST, DIMENSIONS, CLASSES = 900, 100, 200, 768, 3
 SETTINGS = TrainingSettings(hidden=240, epochs=160, learning_rate=0.01)
@@ -70,7 +70,7 @@ def main() -> None:
         objective.quality(network.outputs_together(test.weights, test.vectors), test.targets)
 
     task = Task(graph, vectors, Targets(classes), objective, SETTINGS, dev=dev, on_epoch=score_test)
-    ours = seconds(lambda: train(task), 3)
+    ours = seconds(lambda: Trainer().train(task), 3)
     dense = seconds(lambda: dense_epochs(graph, vectors, classes, held_out, new), 1) * SETTINGS.epochs / DENSE_EPOCHS
     detail = f"{ours:.1f} s against {dense:.0f} s ({DENSE_EPOCHS} of {SETTINGS.epochs} dense epochs timed)"
     report("a training fold against the dense way", dense / ours, "at least 50x", detail)

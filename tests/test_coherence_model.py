@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 from cohegraph import CoherenceModel, Settings
 from cohegraph.features import Features
+from cohegraph.model.answers import Answers
 from cohegraph.model.card import validation_in_words
 from cohegraph.model.validation import validated_fit
 from cohegraph.presets import preset
@@ -374,6 +375,43 @@ def test_ratings_that_cannot_be_learnt(settings, model, graded, changes, labels,
     with refused(code):
         options = settings.replaced({f"objective.{name}": value for name, value in changes.items()})
         CoherenceModel(settings=options).fit(features, labels)
+
+
+def test_dev_documents_of_a_ranking_are_whole_groups(settings, model, graded):
+    features, labels = model.featurize(graded[0]), np.arange(30) % 5 / 4
+    ranking = settings.replaced({"objective.kind": "ranking", "training.dev_share": 0.4})
+    for size, alone in ((6, True), (2, True), (15, False)):
+        groups = np.arange(30) // size
+        training, dev = Answers.of(labels, groups, None, ranking.objective).split(features, None, ranking)
+        assert set(training.targets.groups).isdisjoint(dev.targets.groups) == alone
+        assert len(dev) == 12
+    rater = CoherenceModel(settings=ranking).fit(features, labels, groups=np.arange(30) // 6)
+    assert 0 <= rater.training_["dev_quality"] <= 1
+
+
+def test_what_cannot_be_ranked_is_said(settings, model, graded):
+    features, groups = model.featurize(graded[0]), np.arange(30) // 6
+    ranking = settings.replaced({"objective.kind": "ranking"})
+    one_differs = np.array([0.5] * 29 + [1.0])
+    with refused("nothing-to-rank"):
+        CoherenceModel(settings=ranking).fit(features, [0.5] * 30, groups=groups)
+    with refused("nothing-to-rank"):
+        dev = (features[:6], [0.5] * 6, groups[:6])
+        CoherenceModel(settings=ranking).fit(features, one_differs, groups=groups, dev=dev)
+    with refused("bad-dev-share"):
+        shared = ranking.replaced({"training.dev_share": 0.2})
+        CoherenceModel(settings=shared).fit(features, one_differs, groups=groups)
+
+
+def test_a_model_that_was_saved_with_another_name_of_the_dev_figure(settings, model, graded, tmp_path):
+    shared = CoherenceModel(settings=settings.replaced({"training.dev_share": 0.2}))
+    shared.fit(model.featurize(graded[0]), graded[1]).save(tmp_path / "model")
+    file = tmp_path / "model" / "model.json"
+    file.write_text(file.read_text("utf-8").replace('"dev_quality"', '"dev_accuracy"'), "utf-8")
+    again = CoherenceModel.load(tmp_path / "model")
+    assert again.training_ == shared.training_
+    again.save(tmp_path / "again")
+    assert CoherenceModel.load(tmp_path / "again").training_ == shared.training_
 
 
 def test_settings_as_dictionaries():

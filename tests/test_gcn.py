@@ -17,9 +17,10 @@ from cohegraph.learning.objectives import Levels, Targets
 from cohegraph.settings import TrainingSettings
 from cohegraph.systems.gcn.full_graph import full_graph_logits
 from cohegraph.systems.gcn.network import GCN, TrainingGraph
-from cohegraph.systems.gcn.training import HeldOut, Task, train
+from cohegraph.systems.gcn.training import HeldOut, Task, Trainer
 
 HIDDEN = 5
+train = Trainer().train
 
 
 def network(dtype=torch.float64, dimensions=DIMENSIONS):

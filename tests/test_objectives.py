@@ -97,10 +97,12 @@ def test_levels_that_training_lacks_are_narrowed_away():
     objective, training = Levels(4), Targets(np.array([3, 1, 3]))
     seen = objective.seen(training)
     assert seen.tolist() == [0, 1, 0, 1]
-    assert objective.narrowed(seen) == Levels(2)
-    assert objective.narrow_targets(training, seen).values.tolist() == [1, 0, 1]
+    columns = np.flatnonzero(seen)
+    assert objective.narrowed(columns) == Levels(2)
+    assert objective.narrow_targets(training, columns).values.tolist() == [1, 0, 1]
+    assert objective.narrow_targets(training, columns[::-1]).values.tolist() == [0, 1, 0]
     assert objective.learnable(Targets(np.array([0, 1, 2, 3])), seen).tolist() == [False, True, False, True]
-    assert spread(np.array([[0.4, 0.6]]), seen).tolist() == [[0, 0.4, 0, 0.6]]
+    assert spread(np.array([[0.4, 0.6]]), columns, 4).tolist() == [[0, 0.4, 0, 0.6]]
 
 
 def test_gradients_find_the_regression_of_scikit_learn():

@@ -16,21 +16,14 @@ from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.corpus_graph import build_corpus_graph, document_weights, pattern_factors
 from cohegraph.learning.objectives import Levels, Targets
 from cohegraph.settings import Settings
+from cohegraph.systems import pieces
 from cohegraph.systems.dong_2017 import Attention
 from cohegraph.systems.jeon_strube_2020_centering import DEEPEST, depths, parents, related
 from cohegraph.systems.mesgar_strube_2018 import most_alike
 from cohegraph.systems.moon_2019 import LightweightConvolution, neighbours
 from cohegraph.systems.neighbour_similarity import neighbour_similarity
-from cohegraph.systems.neural import (
-    MOST_SENTENCES,
-    Batch,
-    Recurrent,
-    SequenceModel,
-    padded,
-    piece_means,
-    piece_softmax,
-    piece_sums,
-)
+from cohegraph.systems.neural import MOST_SENTENCES, Batch, SequenceModel
+from cohegraph.systems.pieces import Recurrent, padded
 from cohegraph.systems.registry import SYSTEMS, system_named
 from cohegraph.systems.sgc import SimpleGraphConvolution, smoothed_in_graph
 from cohegraph.systems.system import Graded, Lesson
@@ -64,9 +57,9 @@ def random_sequences(count=6, seed=0):
 
 def test_pieces_by_hand():
     items, lengths = torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([2, 1])
-    assert piece_sums(items, lengths).tolist() == [[4], [5]]
-    assert piece_means(items, lengths).tolist() == [[2], [5]]
-    weights = piece_softmax(torch.tensor([0.0, float(np.log(3.0)), 100.0]), lengths)
+    assert pieces.sums(items, lengths).tolist() == [[4], [5]]
+    assert pieces.means(items, lengths).tolist() == [[2], [5]]
+    weights = pieces.softmax(torch.tensor([0.0, float(np.log(3.0)), 100.0]), lengths)
     assert torch.allclose(weights, torch.tensor([0.25, 0.75, 1.0]))
     rows, real = padded(items, lengths)
     assert rows[:, :, 0].tolist() == [[1, 3], [5, 0]]
@@ -244,7 +237,7 @@ def test_attention_sums_to_one_in_every_piece():
     torch.manual_seed(0)
     lengths = torch.tensor([3, 1, 4])
     weights = Attention(5).weights(torch.randn(8, 5), lengths)
-    assert torch.allclose(piece_sums(weights, lengths), torch.ones(3))
+    assert torch.allclose(pieces.sums(weights, lengths), torch.ones(3))
 
 
 def test_the_convolution_of_words_stops_at_the_end_of_a_sentence():
@@ -366,4 +359,4 @@ def test_a_new_document_is_smoothed_as_if_it_were_added_to_the_graph():
     classes = np.arange(12) % 2
     lesson = Lesson(Graded(features[:12], Targets(classes)), Levels(LEVELS))
     fitted = SimpleGraphConvolution.of(Settings()).fit(lesson)
-    assert np.allclose(fitted.smoother(features[[12]])[0], expected, atol=1e-12)
+    assert np.allclose(fitted.inputs(features[[12]])[0], expected, atol=1e-12)

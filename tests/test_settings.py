@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -54,6 +55,12 @@ def test_the_released_codes_settings():
         ("links.linkers", ["nouns", "nouns"], "bad-setting"),
         ("training.seed", 1.5, "bad-setting"),
         ("objective.range", [1, 0], "bad-setting"),
+        ("objective.range", [0, math.inf], "bad-setting"),
+        ("objective.range", [math.nan, 1], "bad-setting"),
+        ("objective.range", [False, 5], "bad-setting"),
+        ("objective.range", [-1.7e308, 1.7e308], "bad-setting"),
+        ("links.thresholds", {"nouns": 0.5}, "bad-setting"),
+        ("links.thresholds", {"verbs": 0.5}, "bad-setting"),
         ("objective.thresholds", [0.6, 0.3], "bad-setting"),
         ("subgraph.k", 5, "no-setting"),
         ("subgraphs.size", 5, "no-setting"),

@@ -220,7 +220,7 @@ def test_dev_documents_and_epochs():
     assert list(seen) == list(range(1, 9))
     chosen = model.training_["chosen"]["training.epochs"]
     assert np.array_equal(seen[chosen].predict_proba(NEW), model.predict_proba(NEW))
-    assert model.training_["dev_accuracy"] == model.score(NEW, NEW_LABELS)
+    assert model.training_["dev_quality"] == model.score(NEW, NEW_LABELS)
     assert sum(model.training_["documents"].values()) == 30
     with refused("no-dev"):
         CoherenceModel("dnn", SETTINGS.replaced({"training.patience": 2})).fit(FEATURES, LABELS)
@@ -509,7 +509,7 @@ def test_changes_reach_settings_and_hyper_parameters():
     for name, change in (("sgc", {"corpus_graph.pmi": False}), ("moon-2019", {"training.choose_by": "loss"})):
         assert apply_changes(name, SETTINGS, change) == (SETTINGS.replaced(change), {})
     for name in ("surface", "gcn"):
-        change = {"objective.kind": "rating", "language.expected": "any"}
+        change = {"objective.kind": "rating", "language.expected": "any", "objective.thresholds": [0.5]}
         assert apply_changes(name, SETTINGS, change) == (SETTINGS.replaced(change), {})
 
 
@@ -524,6 +524,14 @@ def test_changes_reach_settings_and_hyper_parameters():
         ("encoder", {"training.epochs": 5}, "setting-without-effect"),
         ("majority", {"corpus_graph.pmi": False}, "setting-without-effect"),
         ("gcn-no-pmi", {"corpus_graph.pmi": True}, "fixed-setting"),
+        ("gcn", {"subgraphs": {"k": 5}}, "no-setting"),
+        ("gcn", {"links.linkers": "verbs"}, "no-linker"),
+        ("gcn", {"links.thresholds": {"verbs": 0.5}}, "bad-setting"),
+        ("gcn", {"links.thresholds": {"nouns": 0.5}}, "bad-setting"),
+        ("gcn", {"objective.kind": "rating", "training.class_weights": "balanced"}, "setting-without-effect"),
+        ("dnn", {"objective.kind": "ranking", "training.class_weights": "balanced"}, "setting-without-effect"),
+        ("surface", {"objective.thresholds": [0.5]}, "setting-without-effect"),
+        ("gcn", {"objective.kind": "ordinal", "objective.range": [1, 5]}, "setting-without-effect"),
     ],
 )
 def test_what_cannot_be_changed_is_said(name, changes, code):
@@ -577,7 +585,7 @@ def test_train_then_assess(name, change, run, corpus, tiny_bert, starter, tmp_pa
 def test_bad_calls_of_train(run, corpus, tmp_path):
     for arguments, message in (
         (["--system", "gnc"], "no system 'gnc'"),
-        (["--system", "encoder", "--set", "power=1"], "no setting 'power', and the system 'encoder'"),
+        (["--system", "encoder", "--set", "power=1"], "'power'"),
         (["--system", "encoder", "--set", "strength=x"], "strength='x' is not valid"),
     ):
         code, out, err = run("train", corpus, "--out", tmp_path / "m", *arguments)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pytest
-from material import hinting_grid, hinting_sequence
+from material import hinting_grid, hinting_sequence, refused
 from scipy import sparse
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.learning.objectives import Levels, OrdinalLevels, Ranking, Rating, Targets, ordered_pairs
-from cohegraph.settings import Settings
+from cohegraph.settings import CorpusGraphSettings, Settings
 from cohegraph.systems.mesgar_strube_2016 import pattern_shares
 from cohegraph.systems.neural import SequenceModel
 from cohegraph.systems.registry import SYSTEMS, system_named
@@ -203,6 +204,13 @@ def test_ordered_levels_are_learnt(name):
     assert (found.argmax(axis=1) == TEST.targets.values).mean() > 0.55
 
 
+@pytest.mark.parametrize("name", OTHERS)
+def test_an_ordered_level_that_training_lacks_gets_no_document(name):
+    found = small(name).fit(Lesson(graded(levels=2), OrdinalLevels(LEVELS), DEV)).predict(TEST.features)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert not (found.argmax(axis=1) == 2).any()
+
+
 @pytest.mark.parametrize("objective", [Rating(), Ranking()], ids=["rating", "ranking"])
 @pytest.mark.parametrize("name", OTHERS)
 def test_ratings_and_ranks_are_learnt(name, objective):
@@ -220,3 +228,41 @@ def test_ratings_and_ranks_are_learnt(name, objective):
 def test_without_looking_the_best_rating_is_the_mean():
     fitted = small("majority").fit(Lesson(rated(TRAINING), Rating()))
     assert np.allclose(fitted.predict(TEST.features), rated(TRAINING).targets.values.mean())
+
+
+@pytest.mark.parametrize("name", ["majority", *OTHERS])
+def test_what_has_no_pairs_cannot_be_ranked(name):
+    size = len(TRAINING)
+    for values, groups in ((np.ones(size), np.arange(size) // 10), (np.linspace(0, 1, size), np.arange(size))):
+        with refused("nothing-to-rank"):
+            small(name).fit(Lesson(Graded(TRAINING.features, Targets(values, groups)), Ranking()))
+
+
+@pytest.mark.parametrize("name", ["dnn", "gcn", "li-jurafsky-2017"])
+def test_dev_documents_without_pairs_choose_no_epoch(name):
+    system = small(name)
+    lonely = Graded(DEV.features, Targets(np.linspace(0, 1, len(DEV)), np.arange(len(DEV))))
+    fitted = system.fit(Lesson(rated(TRAINING, 4), Ranking(), lonely))
+    assert fitted.chosen.items() <= system.hyper_parameters.items()
+
+
+def test_a_batch_may_be_smaller_than_a_pair():
+    system = small("lai-tetreault-2018").changed({"batch": 1, "epochs": 1})
+    first, second = (system.fit(Lesson(rated(part, 4), Ranking())) for part in (TRAINING, TRAINING[::-1]))
+    assert not np.array_equal(first.predict(TEST.features), second.predict(TEST.features))
+
+
+def test_a_new_system_needs_no_more_than_fit_and_restored():
+    @dataclass(frozen=True)
+    class New(System):
+        corpus_graph: CorpusGraphSettings
+        power: float = 2.0
+
+        def fit(self, lesson): ...
+
+        def restored(self, arrays, objective): ...
+
+    changed = SETTINGS.replaced({"corpus_graph.pmi": False})
+    assert New.of(changed) == New(changed.corpus_graph)
+    assert New.of(changed).needs == New.of(changed).reads == frozenset()
+    assert New.of(changed).fewest_sentences(changed) == 1

@@ -1,6 +1,7 @@
 """Every choice of the method in one nested, validated, serialisable value. Presets are in `cohegraph.presets`."""
 
 import json
+import math
 import reprlib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -15,12 +16,13 @@ ObjectiveKind = Literal["levels", "ordinal", "rating", "ranking"]
 
 
 class _Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod
     def _no_truth_value_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+        values = value if isinstance(value, list | tuple) else (value,)
+        if cls.model_fields[str(info.field_name)].annotation is not bool and any(isinstance(v, bool) for v in values):
             raise ValueError("it takes no truth value")
         return value
 
@@ -86,6 +88,15 @@ class LinkSettings(_Group):
             raise ValueError("name every linker once")
         return value
 
+    @model_validator(mode="after")
+    def _thresholds_of_linkers(self) -> Self:
+        for name in self.thresholds:
+            if name == "nouns":
+                raise ValueError("the threshold of nouns is links.delta")
+            if name not in self.linkers:
+                raise ValueError(f"there is a threshold for '{name}', which is not one of the linkers")
+        return self
+
 
 class SubgraphSettings(_Group):
     """Step 3, Algorithm 2: which subgraphs are counted, and as what."""
@@ -131,7 +142,7 @@ class ObjectiveSettings(_Group):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if not self.range[0] < self.range[1]:
+        if not 0 < self.range[1] - self.range[0] < math.inf:
             raise ValueError("the lowest rating must be below the highest")
         if not self.thresholds or list(self.thresholds) != sorted(set(self.thresholds)) or self.thresholds[0] == 0:
             raise ValueError("thresholds must rise, and lie above 0")

@@ -4,16 +4,15 @@ Probabilities of levels have one temperature,
 
 .. math:: p_T = softmax(\log p / T)
 
-A temperature above 1 makes a model less sure, one below 1 surer; which level is the most probable never changes. The
-one that makes the levels of the held-out documents most likely is taken (Guo et al. 2017).
+A temperature above 1 makes a model less sure, one below 1 surer; which level is the most probable never changes. It is
+the one under which the levels of the held-out documents are most likely (Guo et al. 2017).
 
 A rating has a spread, the root mean square of its errors. The probability of a level is that of a normal distribution
 with this spread around the predicted rating, between the two thresholds of the level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +42,7 @@ class Calibration(BaseModel):
     spread: float | None = Field(None, gt=0)
 
     @classmethod
-    def of(cls, probabilities: Floats, codes: npt.NDArray[np.integer]) -> Calibration:
+    def of(cls, probabilities: Floats, codes: npt.NDArray[np.integer]) -> Self:
         """The calibration for a model that gave held-out documents of these classes these probabilities."""
         from scipy.optimize import minimize_scalar  # slow to import, and loading a model does not need it
 
@@ -55,15 +54,11 @@ class Calibration(BaseModel):
             return float(-log_softmax(logs / np.exp(log_temperature), axis=1)[rows, codes].mean())
 
         found = minimize_scalar(loss, bounds=(np.log(_LOWEST), np.log(_HIGHEST)), method="bounded")
-        return cls(
-            temperature=float(np.exp(found.x)),
-            documents=len(codes),
-            log_loss_before=loss(0.0),
-            log_loss=float(found.fun),
-        )
+        temperature, after = float(np.exp(found.x)), float(found.fun)
+        return cls(temperature=temperature, documents=len(codes), log_loss_before=loss(0.0), log_loss=after)
 
     @classmethod
-    def of_ratings(cls, predicted: Floats, ratings: Floats) -> Calibration:
+    def of_ratings(cls, predicted: Floats, ratings: Floats) -> Self:
         """The calibration for a model that predicted these ratings of held-out documents."""
         if len(ratings) < FEWEST_DOCUMENTS:
             return cls()

@@ -5,12 +5,10 @@ minimises, how outputs become *predictions* (probabilities of levels, a rating, 
 dev documents.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +21,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.settings import ClassWeights, ObjectiveKind
 
 Floats = npt.NDArray[np.floating]
+Ints = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,18 @@ class Targets:
     values: npt.NDArray[Any]
     groups: npt.NDArray[np.int64] | None = None
 
+    @property
+    def group_numbers(self) -> npt.NDArray[np.int64]:
+        """The group of every document; without groups, all documents are in one."""
+        return np.zeros(len(self), dtype=np.int64) if self.groups is None else self.groups
+
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: Any) -> Targets:
+    def __getitem__(self, rows: Any) -> "Targets":
         return Targets(self.values[rows], None if self.groups is None else self.groups[rows])
 
-    def __add__(self, other: Targets) -> Targets:
+    def __add__(self, other: "Targets") -> "Targets":
         values = np.concatenate([self.values, other.values])
         if self.groups is None or other.groups is None:
             return Targets(values)
@@ -56,38 +60,36 @@ class Loss(Protocol):
         """The loss of all documents or, of the documents in some rows, their part of that mean."""
 
 
+@dataclass(frozen=True)
 class Objective(ABC):
-    """One of the things that can be learnt."""
+    """One of the things that can be learnt; ``outputs`` is how many numbers a network gives a document."""
 
+    outputs: int = 1
     kind: ClassVar[ObjectiveKind]
-
-    @property
-    @abstractmethod
-    def outputs(self) -> int:
-        """How many numbers a network gives a document."""
 
     @abstractmethod
     def loss(self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights = "none") -> Loss:
-        """The loss on documents with these targets."""
+        """The loss on documents with these targets; only levels can be weighted."""
 
     @abstractmethod
     def predictions(self, outputs: Floats) -> npt.NDArray[np.float64]:
         """Outputs as predictions, both (documents, outputs)."""
 
-    @abstractmethod
     def quality(self, outputs: Floats, targets: Targets) -> tuple[float, float]:
-        """How good outputs are: the share of right answers, and the loss."""
+        """How good outputs are: the share of right answers, by default of pairs in the right order, and the loss."""
+        loss = self.loss(targets, torch.float64)(torch.from_numpy(outputs.astype(np.float64))).item()
+        return ordered_pairs(outputs[:, 0], targets), loss
 
     def seen(self, training: Targets) -> npt.NDArray[np.uint8]:
         """Which outputs can be learnt from these documents, (outputs,): not those of levels that none of them has."""
         return np.ones(self.outputs, dtype=np.uint8)
 
-    def narrowed(self, seen: npt.NDArray[np.uint8]) -> Objective:
-        """The objective without the outputs that cannot be learnt."""
+    def narrowed(self, columns: Ints) -> Self:
+        """The objective with these outputs only."""
         return self
 
-    def narrow_targets(self, targets: Targets, seen: npt.NDArray[np.uint8]) -> Targets:
-        """The same targets, numbered as the narrowed objective numbers them."""
+    def narrow_targets(self, targets: Targets, columns: Ints) -> Targets:
+        """The same targets, numbered as the objective narrowed to these outputs numbers them."""
         return targets
 
     def learnable(self, targets: Targets, seen: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
@@ -95,39 +97,36 @@ class Objective(ABC):
         return np.ones(len(targets), dtype=bool)
 
     def can_learn(self, targets: Targets) -> bool:
-        """Whether there is anything to learn from documents with these targets."""
-        return len(targets) > 0
+        """Whether documents with these targets tell a better model from a worse one."""
+        return True
 
 
-def spread(predictions: npt.NDArray[np.float64], seen: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Predictions of a narrowed objective as those of all outputs; an output that was never seen gets 0."""
-    full = np.zeros((len(predictions), len(seen)))
-    full[:, np.flatnonzero(seen)] = predictions
-    return full
-
-
-@dataclass(frozen=True)
 class Levels(Objective):
-    """Levels without an order: Equation 7, the cross-entropy."""
+    """Levels without an order: Equation 7, the cross-entropy. There is a logit for each level."""
 
-    levels: int
     kind: ClassVar[ObjectiveKind] = "levels"
-
-    @property
-    def outputs(self) -> int:
-        """A logit for each level."""
-        return self.levels
 
     def loss(self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights = "none") -> Loss:
         """The mean cross-entropy, weighted by level if asked for."""
-        classes = torch.from_numpy(np.asarray(targets.values, dtype=np.int64))
-        return _LevelLoss(classes, self._weights(classes, dtype, class_weights))
+        classes, weights = self._weighted(targets, dtype, class_weights)
+        total = len(classes) if weights is None else weights[classes].sum()
 
-    def _weights(self, classes: Tensor, dtype: torch.dtype, class_weights: ClassWeights) -> Tensor | None:
+        def loss(outputs: Tensor, rows: slice | None = None) -> Tensor:
+            if rows is None:
+                return cross_entropy(outputs, classes, weight=weights)
+            return cross_entropy(outputs, classes[rows], weight=weights, reduction="sum") / total
+
+        return loss
+
+    def _weighted(
+        self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights
+    ) -> tuple[Tensor, Tensor | None]:
+        """The level of every document, and the weight of every level."""
+        classes = torch.from_numpy(np.asarray(targets.values, dtype=np.int64))
         if class_weights == "none":
-            return None
-        counts = torch.bincount(classes, minlength=self.levels).to(dtype)
-        return len(classes) / (self.levels * counts.clamp(min=1))
+            return classes, None
+        counts = torch.bincount(classes, minlength=self.outputs).to(dtype)
+        return classes, len(classes) / (self.outputs * counts.clamp(min=1))
 
     def predictions(self, outputs: Floats) -> npt.NDArray[np.float64]:
         """The probability of every level."""
@@ -140,22 +139,22 @@ class Levels(Objective):
 
     def seen(self, training: Targets) -> npt.NDArray[np.uint8]:
         """The levels that some document has."""
-        return np.isin(np.arange(self.levels), training.values).astype(np.uint8)
+        return np.isin(np.arange(self.outputs), training.values).astype(np.uint8)
 
-    def narrowed(self, seen: npt.NDArray[np.uint8]) -> Objective:
-        """The same for the levels that were seen."""
-        return type(self)(int(seen.sum()))
+    def narrowed(self, columns: Ints) -> Self:
+        """The same for these levels."""
+        return type(self)(len(columns))
 
-    def narrow_targets(self, targets: Targets, seen: npt.NDArray[np.uint8]) -> Targets:
-        """Levels numbered among those that were seen."""
-        return Targets(np.searchsorted(np.flatnonzero(seen), targets.values), targets.groups)
+    def narrow_targets(self, targets: Targets, columns: Ints) -> Targets:
+        """Levels numbered as the columns are."""
+        places = np.searchsorted(columns, targets.values, sorter=np.argsort(columns))
+        return Targets(np.argsort(columns)[places], targets.groups)
 
     def learnable(self, targets: Targets, seen: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         """Documents of levels that were seen."""
         return np.isin(targets.values, np.flatnonzero(seen))
 
 
-@dataclass(frozen=True)
 class OrdinalLevels(Levels):
     r"""Levels in an order: a far miss costs more than a near one.
 
@@ -165,138 +164,104 @@ class OrdinalLevels(Levels):
     .. math:: -\frac{1}{K - 1} \sum_{k < K} [y \le k] \log F_k + [y > k] \log (1 - F_k)
     """
 
-    kind: ClassVar[ObjectiveKind] = "ordinal"
+    kind = "ordinal"
 
     def loss(self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights = "none") -> Loss:
         """The mean of the cumulative log loss, weighted by level if asked for."""
-        classes = torch.from_numpy(np.asarray(targets.values, dtype=np.int64))
-        return _OrdinalLoss(classes, self._weights(classes, dtype, class_weights))
+        every, weights = self._weighted(targets, dtype, class_weights)
+
+        def loss(outputs: Tensor, rows: slice | None = None) -> Tensor:
+            classes = every if rows is None else every[rows]
+            logs = outputs.log_softmax(dim=1)
+            at_most = logs.logcumsumexp(dim=1)[:, :-1]
+            above = logs.flip(1).logcumsumexp(dim=1).flip(1)[:, 1:]
+            asked = torch.arange(outputs.shape[1] - 1)
+            costs = -torch.where(classes[:, None] <= asked, at_most, above).mean(dim=1)
+            if weights is None:
+                return costs.sum() / len(every)
+            return (costs * weights[classes]).sum() / weights[every].sum()
+
+        return loss
 
 
-@dataclass(frozen=True)
-class _LevelLoss:
-    classes: Tensor
-    weights: Tensor | None
-
-    def __call__(self, outputs: Tensor, rows: slice | None = None) -> Tensor:
-        if rows is None:
-            return cross_entropy(outputs, self.classes, weight=self.weights)
-        part = cross_entropy(outputs, self.classes[rows], weight=self.weights, reduction="sum")
-        return part / (len(self.classes) if self.weights is None else self.weights[self.classes].sum())
-
-
-@dataclass(frozen=True)
-class _OrdinalLoss:
-    classes: Tensor
-    weights: Tensor | None
-
-    def __call__(self, outputs: Tensor, rows: slice | None = None) -> Tensor:
-        classes = self.classes if rows is None else self.classes[rows]
-        logs = outputs.log_softmax(dim=1)
-        at_most = logs.logcumsumexp(dim=1)[:, :-1]
-        above = logs.flip(1).logcumsumexp(dim=1).flip(1)[:, 1:]
-        asked = torch.arange(outputs.shape[1] - 1)
-        costs = -torch.where(classes[:, None] <= asked, at_most, above).mean(dim=1)
-        if self.weights is None:
-            return costs.sum() / len(self.classes)
-        return (costs * self.weights[classes]).sum() / self.weights[self.classes].sum()
-
-
-@dataclass(frozen=True)
 class Rating(Objective):
     """A rating in [0, 1]: the cross-entropy of one output through the logistic function."""
 
-    kind: ClassVar[ObjectiveKind] = "rating"
-
-    @property
-    def outputs(self) -> int:
-        """The logit of the rating."""
-        return 1
+    kind = "rating"
 
     def loss(self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights = "none") -> Loss:
-        """The mean cross-entropy; there are no levels to weigh."""
-        return _RatingLoss(torch.from_numpy(np.asarray(targets.values)).to(dtype))
+        """The mean cross-entropy."""
+        ratings = torch.from_numpy(np.asarray(targets.values)).to(dtype)
+
+        def loss(outputs: Tensor, rows: slice | None = None) -> Tensor:
+            if rows is None:
+                return binary_cross_entropy_with_logits(outputs[:, 0], ratings)
+            part = binary_cross_entropy_with_logits(outputs[:, 0], ratings[rows], reduction="sum")
+            return part / len(ratings)
+
+        return loss
 
     def predictions(self, outputs: Floats) -> npt.NDArray[np.float64]:
         """The rating."""
         return np.asarray(expit(outputs.astype(np.float64)))
 
     def quality(self, outputs: Floats, targets: Targets) -> tuple[float, float]:
-        """The share of pairs of documents in the right order, and the mean cross-entropy."""
-        loss = self.loss(targets, torch.float64)(torch.from_numpy(outputs.astype(np.float64))).item()
-        return ordered_pairs(outputs[:, 0], Targets(targets.values)), loss
+        """The share of all pairs of documents in the right order, and the mean cross-entropy."""
+        return super().quality(outputs, Targets(targets.values))
 
 
-@dataclass(frozen=True)
-class _RatingLoss:
-    ratings: Tensor
-
-    def __call__(self, outputs: Tensor, rows: slice | None = None) -> Tensor:
-        if rows is None:
-            return binary_cross_entropy_with_logits(outputs[:, 0], self.ratings)
-        part = binary_cross_entropy_with_logits(outputs[:, 0], self.ratings[rows], reduction="sum")
-        return part / len(self.ratings)
-
-
-@dataclass(frozen=True)
 class Ranking(Objective):
     """An order within groups: the mean logistic loss over all pairs of a group that differ in rating.
 
-    Ratings of different groups are never compared, so groups may use different scales.
+    Ratings of different groups are never compared, so groups may use different scales. Only differences between scores
+    mean something.
     """
 
-    kind: ClassVar[ObjectiveKind] = "ranking"
-
-    @property
-    def outputs(self) -> int:
-        """A score; only differences between scores mean something."""
-        return 1
+    kind = "ranking"
 
     def loss(self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights = "none") -> Loss:
-        """The mean over pairs; there are no levels to weigh."""
+        """The mean over pairs."""
         higher, lower = (torch.from_numpy(np.concatenate(part)) for part in zip(*_pairs(targets), strict=True))
         if not len(higher):
-            raise CohegraphError(
-                "No group has two documents with different ratings, so there is nothing to rank: check the groups.",
-                code="nothing-to-rank",
-            )
-        return _RankingLoss(higher, lower)
+            raise nothing_to_rank("documents")
+
+        def loss(outputs: Tensor, rows: slice | None = None) -> Tensor:
+            if rows is not None:
+                raise CohegraphError(
+                    "Ranking compares documents with each other and cannot be trained in chunks: train on texts, or "
+                    "choose another objective.",
+                    code="ranking-in-chunks",
+                )
+            return softplus(outputs[lower, 0] - outputs[higher, 0]).mean()
+
+        return loss
 
     def can_learn(self, targets: Targets) -> bool:
         """Whether two documents of a group differ."""
-        return any(len(higher) for higher, _ in _pairs(targets))
+        return any(len(np.unique(targets.values[rows])) > 1 for rows in group_rows(targets))
 
     def predictions(self, outputs: Floats) -> npt.NDArray[np.float64]:
         """The score as it is."""
         return outputs.astype(np.float64)
 
-    def quality(self, outputs: Floats, targets: Targets) -> tuple[float, float]:
-        """The share of pairs in the right order, and the loss."""
-        loss = self.loss(targets, torch.float64)(torch.from_numpy(outputs.astype(np.float64))).item()
-        return ordered_pairs(outputs[:, 0], targets), loss
+
+def nothing_to_rank(which: str) -> CohegraphError:
+    """What to raise where a ranking has no pairs; ``which`` says of what documents."""
+    return CohegraphError(
+        f"No group has two {which} with different ratings, so there is nothing to rank: check the groups.",
+        code="nothing-to-rank",
+    )
 
 
-@dataclass(frozen=True)
-class _RankingLoss:
-    higher: Tensor
-    lower: Tensor
-
-    def __call__(self, outputs: Tensor, rows: slice | None = None) -> Tensor:
-        if rows is not None:
-            raise CohegraphError(
-                "Ranking compares documents with each other and cannot be trained in chunks: train on texts, or choose "
-                "another objective.",
-                code="ranking-in-chunks",
-            )
-        return softplus(outputs[self.lower, 0] - outputs[self.higher, 0]).mean()
+def group_rows(targets: Targets) -> list[npt.NDArray[np.int64]]:
+    """The documents of every group."""
+    order = np.argsort(targets.group_numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(targets.group_numbers[order])) + 1)
 
 
 def _pairs(targets: Targets) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """The documents of all pairs of a group that differ, the higher rated first; a group at a time."""
-    groups = np.zeros(len(targets), dtype=np.int64) if targets.groups is None else targets.groups
-    yield np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    order = np.argsort(groups, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+    for rows in group_rows(targets):
         higher, lower = np.nonzero(targets.values[rows][:, None] > targets.values[rows])
         yield rows[higher], rows[lower]
 
@@ -313,6 +278,13 @@ def ordered_pairs(scores: Floats, targets: Targets) -> float:
 def number_of_pairs(targets: Targets) -> int:
     """How many pairs of a group `ordered_pairs` compares."""
     return sum(len(higher) for higher, _ in _pairs(targets))
+
+
+def spread(by_column: npt.NDArray[Any], columns: Ints, outputs: int) -> npt.NDArray[Any]:
+    """Figures of columns as figures of outputs, given the output of each column; an output without one gets 0."""
+    full = np.zeros((*by_column.shape[:-1], outputs), dtype=by_column.dtype)
+    full[..., columns] = by_column
+    return full
 
 
 def objective_of(kind: ObjectiveKind, levels: int) -> Objective:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.labels import Labels, as_labels, as_ratings, encode_labels
-from cohegraph.learning.objectives import Objective, Targets, objective_of
+from cohegraph.learning.objectives import Objective, Targets, group_rows, nothing_to_rank, objective_of
 from cohegraph.settings import ObjectiveSettings, Settings
 from cohegraph.systems.system import Graded
 
@@ -54,8 +54,10 @@ class Answers:
         ratings = as_ratings(labels, settings.range)
         if not len(ratings):
             raise CohegraphError("There are no documents to learn from.", code="no-documents")
-        names = level_names(settings, levels)
-        return cls(objective_of(settings.kind, 0), Targets(ratings, numbers), np.array([]), names, True)
+        objective, targets = objective_of(settings.kind, 0), Targets(ratings, numbers)
+        if not objective.can_learn(targets):
+            raise nothing_to_rank("documents")
+        return cls(objective, targets, np.array([]), level_names(settings, levels), True)
 
     @property
     def label_order(self) -> tuple[int, ...] | None:
@@ -96,24 +98,39 @@ class Answers:
             values: npt.NDArray[Any] = level_numbers(labels, self.levels, "dev")
         else:
             values = as_ratings(labels, settings.range)
-        numbers = _group_numbers(groups, settings)
+        targets = Targets(values, _group_numbers(groups, settings))
         check_count(len(features), "labels", len(values), "dev documents")
         if not len(values):
             raise CohegraphError("There are no dev documents.", code="label-count")
-        return Graded(features, Targets(values, numbers))
+        if not self.objective.can_learn(targets):
+            raise nothing_to_rank("dev documents")
+        return Graded(features, targets)
 
     def _held_out(self, share: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Training and dev documents, each with all classes in their shares."""
+        """Training and dev documents, each with all classes in their shares; of a ranking, whole groups if they fit."""
         from sklearn.model_selection import train_test_split
 
-        documents, codes = len(self.targets), self.truth.values if len(self.classes) else None
-        try:
-            training, dev = train_test_split(np.arange(documents), test_size=share, random_state=seed, stratify=codes)
-        except ValueError as error:
-            raise CohegraphError(
-                f"training.dev_share={share} cannot be held out of {documents} documents: {error}", code="bad-dev-share"
-            ) from None
-        return np.sort(training), np.sort(dev)
+        everything, codes = np.arange(len(self.targets)), self.truth.values if len(self.classes) else None
+        dev = self._groups_held_out(share, seed) if self.objective.kind == "ranking" else everything[:0]
+        if not len(dev):
+            try:
+                dev = train_test_split(everything, test_size=share, random_state=seed, stratify=codes)[1]
+            except ValueError as error:
+                raise _bad_dev_share(share, len(everything), str(error)) from None
+        training, dev = np.setdiff1d(everything, dev), np.sort(dev)
+        if not all(self.objective.can_learn(self.targets[part]) for part in (training, dev)):
+            raise _bad_dev_share(share, len(everything), "no group would have two documents that differ in rating")
+        return training, dev
+
+    def _groups_held_out(self, share: float, seed: int) -> npt.NDArray[np.int64]:
+        """The documents of as many groups with something to rank as the share holds; one such group is left."""
+        ranked = [rows for rows in group_rows(self.targets) if self.objective.can_learn(self.targets[rows])]
+        chosen, room = [np.zeros(0, dtype=np.int64)], share * len(self.targets)
+        for number in np.random.default_rng(seed).permutation(len(ranked))[1:]:
+            if len(ranked[number]) <= room:
+                chosen.append(ranked[number])
+                room -= len(ranked[number])
+        return np.concatenate(chosen)
 
     def counted(self, targets: Targets) -> dict[str, int]:
         """How many documents have each label, or how many have a rating."""
@@ -129,6 +146,13 @@ def check_count(documents: int, what: str, found: int, which: str = "documents")
         raise CohegraphError(
             f"There are {documents} {which} and {found} {what}: give one for each document.", code="label-count"
         )
+
+
+def _bad_dev_share(share: float, documents: int, why: str) -> CohegraphError:
+    return CohegraphError(
+        f"training.dev_share={share} cannot be held out of {documents} documents: {why.rstrip('.')}.",
+        code="bad-dev-share",
+    )
 
 
 def _group_numbers(groups: Sequence[Any] | None, settings: ObjectiveSettings) -> npt.NDArray[np.int64] | None:

@@ -411,7 +411,7 @@ def _begun(system: System, settings: Settings, answers: Answers, training: Grade
             "documents": answers.counted(training.targets),
             "dev_documents": 0 if dev is None else len(dev),
             "chosen": {},
-            "dev_accuracy": None,
+            "dev_quality": None,
         },
         name=system.name,
     )

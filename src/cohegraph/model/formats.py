@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cohegraph.learning.calibration import Calibration
 from cohegraph.settings import Settings
@@ -40,6 +40,12 @@ class Description(BaseModel):
     training: dict[str, Any]
     settings: dict[str, Any]
     calibration: Calibration = Calibration()
+
+    @field_validator("training")
+    @classmethod
+    def _with_dev_quality(cls, value: dict[str, Any]) -> dict[str, Any]:
+        """The share of right answers on dev was once saved as accuracy, also where pairs were counted."""
+        return {"dev_quality" if name == "dev_accuracy" else name: found for name, found in value.items()}
 
 
 def _from_1(about: About, arrays: Arrays) -> tuple[About, Arrays]:

@@ -87,7 +87,7 @@ class Learnt:
         predicted, targets = self.predictions(dev.features), dev.targets
         if objective.is_of_levels:
             targets = Targets(np.argsort(self.order)[targets.values])
-        figures = {**self.training, "dev_accuracy": share_right(objective, predicted, targets)}
+        figures = {**self.training, "dev_quality": share_right(objective, predicted, targets)}
         calibration = Calibration() if bare else calibrated(objective, predicted, targets)
         return replace(found, training=figures, calibration=calibration)
 

@@ -102,6 +102,7 @@ class CheckpointFile:
             with safe_open(self._file, "pt") as stream:
                 about = _About.model_validate(json.loads(stream.metadata()[_ABOUT]))
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (no mapping)
+            epochs = tuple(Epoch(**epoch) for epoch in about.epochs)  # type: ignore[arg-type]
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, ValidationError):
             return None
         if about.training != self._training or about.sha256 != _hash(tensors):
@@ -109,7 +110,7 @@ class CheckpointFile:
         chosen = {name: tensors.pop(_CHOSEN + name).numpy() for name in _NETWORK if _CHOSEN + name in tensors}
         return Snapshot(
             tensors,
-            tuple(Epoch(**epoch) for epoch in about.epochs),  # type: ignore[arg-type]
+            epochs,
             None if about.best is None else (about.best[0], about.best[1]),
             TrainedGCN(**chosen) if chosen else None,
             about.chosen_epoch,

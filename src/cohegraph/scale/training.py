@@ -25,13 +25,13 @@ from torch import Tensor
 
 from cohegraph.features import Features
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph
-from cohegraph.learning.loop import Schedule, Training, optimise
+from cohegraph.learning.loop import Training, optimise
 from cohegraph.model.validation import Validation, validated_fit
 from cohegraph.progress import remark, track
 from cohegraph.scale.checkpoints import CheckpointFile, checkpoint
 from cohegraph.scale.team import Alone, Team
 from cohegraph.systems.gcn.network import GCN, TrainedGCN, dropped
-from cohegraph.systems.gcn.training import Task
+from cohegraph.systems.gcn.training import Task, Trainer
 
 CHUNK = 8_192
 # Random numbers that are thrown away at once.
@@ -39,7 +39,7 @@ _SKIPPED_AT_ONCE = 1 << 20
 
 
 @dataclass
-class ChunkTrainer:
+class ChunkTrainer(Trainer):
     """Trains in chunks, by itself or in a team, with checkpoints if there is a folder for them.
 
     Args:
@@ -119,7 +119,7 @@ def own_rows(documents: int, team: Team) -> slice:
 def train_in_chunks(
     task: Task, *, chunk: int = CHUNK, team: Team | None = None, checkpoints: CheckpointFile | None = None
 ) -> Training[TrainedGCN]:
-    """As `cohegraph.systems.gcn.training.train`, with the same outcome to rounding, in memory that does not grow.
+    """As `systems.gcn.training.Trainer.train`, with the same outcome to rounding, in memory that does not grow.
 
     Args:
         task: What to train; in a team, with the part of the corpus graph that has the documents of `own_rows`, and with
@@ -131,7 +131,7 @@ def train_in_chunks(
     gcn, generator = task.new_network()
     return optimise(
         _GCNInChunks(gcn, task, chunk, team or Alone(), generator),
-        Schedule.of(task.settings),
+        task.settings,
         generator,
         dev=task.scored_on_dev,
         on_epoch=task.on_epoch,

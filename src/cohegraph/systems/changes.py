@@ -1,19 +1,19 @@
 """Changes to settings and hyper-parameters by name, as a command is given them: what has no effect is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 from cohegraph.errors import CohegraphError
+from cohegraph.graph.links import linker_named
 from cohegraph.settings import Settings
 from cohegraph.systems.registry import system_named
 from cohegraph.systems.system import Reading, System
 
-# Settings that concern every system: what is learnt, and how documents are split.
+# Settings that concern every system: what is learnt, how documents are split, and where parts are found (these are
+# loaded in any case).
 _OF_ALL = ("training.seed", "training.dev_share")
-_GROUPS_OF_ALL = ("language", "objective")
-# Which systems a setting of features concerns: those that read one of these. The parser concerns all.
+_GROUPS_OF_ALL = ("language", "objective", "parser", "vectors")
+# Which systems a setting of features concerns: those that read one of these.
 _READERS: Mapping[str, frozenset[Reading]] = {
     "encoder": frozenset({"vector", "states"}),
     "links": frozenset({"patterns"}),
@@ -24,49 +24,44 @@ _READERS: Mapping[str, frozenset[Reading]] = {
 def apply_changes(system: str, settings: Settings, changes: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
     """The settings with changes, and those changes that are hyper-parameters of the system and no settings."""
     kind, known = system_named(system), settings.flat()
-    own = kind.of(settings).hyper_parameters
-    hyper_parameters = {name: value for name, value in changes.items() if name in own and name not in known}
+    own = [name for name in kind.of(settings).hyper_parameters if name not in known]
     for name in changes:
-        if name not in known and name not in own and set(own) - set(known):
-            raise CohegraphError(
-                f"There is no setting '{name}', and the system '{system}' has no hyper-parameter of this name: it has "
-                f"{', '.join(name for name in own if name not in known)}.",
-                code="no-setting",
-            )
-    changed = settings.replaced({name: value for name, value in changes.items() if name not in hyper_parameters})
-    reads = kind.of(changed).changed(hyper_parameters).reads
+        if name not in known and name not in own:
+            there_is = f"the system '{system}' has {', '.join(own)}" if own else f"choose from {', '.join(known)}"
+            raise CohegraphError(f"There is no setting or hyper-parameter '{name}': {there_is}.", code="no-setting")
+    hyper_parameters = {name: value for name, value in changes.items() if name in own}
+    changed = settings.replaced({name: value for name, value in changes.items() if name in known})
+    for linker in changed.links.linkers:
+        linker_named(linker)  # raises where there is none of this name
+    used = kind.of(changed)
+    reads, now = used.changed(hyper_parameters).reads, changed.flat()
     for name in changes:
-        if name in settings.of_features():
-            # Where parts are found concerns all systems: they are loaded in any case.
-            if name in settings.of_features(places=False) and changed.flat()[name] != known[name]:
-                _check_reader(system, reads, name)
-        elif name not in hyper_parameters:
-            _check_effect(kind, settings, changed, name)
+        if name in known:
+            if (fixed := used.hyper_parameters.get(name, now[name])) != now[name]:
+                raise CohegraphError(
+                    f"The system '{system}' always has {name}={fixed}: leave it as it is.", code="fixed-setting"
+                )
+            why = "" if now[name] == known[name] else _why_without_effect(name, kind, reads, settings, changed)
+            if why:
+                raise CohegraphError(f"The setting '{name}' has no effect: {why}.", code="setting-without-effect")
     return changed, hyper_parameters
 
 
-def _check_reader(system: str, reads: frozenset[Reading], name: str) -> None:
-    """Raise where a setting of features was changed that the system does not read."""
-    readers = _READERS.get(name.split(".")[0])
-    if readers is not None and readers.isdisjoint(reads):
-        raise CohegraphError(
-            f"The setting '{name}' does not concern the system '{system}'.", code="setting-without-effect"
-        )
-
-
-def _check_effect(kind: type[System], settings: Settings, changed: Settings, name: str) -> None:
-    """Raise where a setting was changed that the system does not heed: nobody would notice."""
-    if name in _OF_ALL or name.split(".")[0] in _GROUPS_OF_ALL:
-        return
-    value, used = changed.flat()[name], kind.of(changed).hyper_parameters.get(name, changed.flat()[name])
-    if used != value:
-        raise CohegraphError(
-            f"The system '{kind.name}' always has {name}={used}: leave it as it is.", code="fixed-setting"
-        )
+def _why_without_effect(
+    name: str, kind: type[System], reads: frozenset[Reading], settings: Settings, changed: Settings
+) -> str:
+    """Why nobody would notice that a setting was changed; empty where it has an effect."""
+    objective, group = changed.objective, name.split(".")[0]
+    if objective.is_of_levels and name in ("objective.range", "objective.thresholds"):
+        return f"objective.kind={objective.kind} learns levels and not ratings"
+    if not objective.is_of_levels and name == "training.class_weights":
+        return f"objective.kind={objective.kind} learns no levels that could be weighted"
+    if name in _OF_ALL or group in _GROUPS_OF_ALL or name == "encoder.source":
+        return ""
+    if group in _READERS:
+        return f"the system '{kind.name}' does not read it" if _READERS[group].isdisjoint(reads) else ""
     before = kind.of(settings)
-    if value != settings.flat()[name] and kind.of(settings.replaced({name: value})) == before:
-        raise CohegraphError(
-            f"The setting '{name}' does not concern the system '{kind.name}'"
-            + (f", which has {', '.join(before.hyper_parameters)}." if before.hyper_parameters else "."),
-            code="setting-without-effect",
-        )
+    if kind.of(settings.replaced({name: changed.flat()[name]})) != before:
+        return ""
+    has = ", ".join(before.hyper_parameters) or "nothing to set"
+    return f"the system '{kind.name}' has {has}"

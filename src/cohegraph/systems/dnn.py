@@ -5,91 +5,43 @@ r"""The paper's baseline: a two-layer network on the encoder's vector, with all 
 It has the form and the number of parameters of the GCN on the vector alone; without edges the two are the same.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor, nn
+from scipy import sparse
 
 from cohegraph.features import Features
-from cohegraph.learning.loop import Dev, Schedule, optimise, whole_step
+from cohegraph.graph.corpus_graph import build_corpus_graph
 from cohegraph.learning.objectives import Objective, spread
-from cohegraph.settings import Settings, TrainingSettings
-from cohegraph.systems.gcn.network import dropped, initial_weights
-from cohegraph.systems.system import ONE_VECTOR, Arrays, Lesson, Predictions, System, expect_shapes
+from cohegraph.settings import TrainingSettings
+from cohegraph.systems.gcn.network import TrainedGCN
+from cohegraph.systems.gcn.training import HeldOut, Task, Trainer
+from cohegraph.systems.system import ONE_VECTOR, Arrays, Fitted, Lesson, Predictions, Search, System, expect_shapes
 
 Floats = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)
-class _TwoLayers:
+class _FittedNetwork(Fitted):
+    inputs: Callable[[Features], Floats]
     w0: Floats
     w1: Floats
-
-    def outputs(self, inputs: Floats) -> Floats:
-        hidden: Floats = np.maximum(inputs.astype(self.w0.dtype, copy=False) @ self.w0, 0)
-        return hidden @ self.w1
-
-
-class _Network(nn.Module):
-    """The network with its training documents."""
-
-    def __init__(self, inputs: Tensor, lesson: Lesson, settings: TrainingSettings, generator: torch.Generator) -> None:
-        super().__init__()
-        self._inputs, self._settings, self._generator = inputs, settings, generator
-        objective = lesson.objective
-        self._loss = objective.loss(lesson.training.targets, inputs.dtype, settings.class_weights)
-        shapes = ((inputs.shape[1], settings.hidden), (settings.hidden, objective.outputs))
-        self.w0, self.w1 = (
-            nn.Parameter(initial_weights(rows, columns, settings.init, generator, inputs.dtype))
-            for rows, columns in shapes
-        )
-
-    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
-        yield from (self.w0, self.w1)
-
-    def steps(self) -> Iterable[Callable[[], float]]:
-        return [lambda: whole_step(self._loss, self._outputs())]
-
-    def _outputs(self) -> Tensor:
-        settings = self._settings
-        hidden = torch.relu(dropped(self._inputs, settings.input_dropout, self._generator) @ self.w0)
-        return dropped(hidden, settings.dropout, self._generator) @ self.w1
-
-    def trained(self) -> _TwoLayers:
-        return _TwoLayers(*(tensor.detach().numpy().copy() for tensor in (self.w0, self.w1)))
-
-
-@dataclass(frozen=True)
-class _FittedNetwork:
-    network: _TwoLayers
-    inputs: Callable[[Features], Floats]
-    objective: Objective
     seen: npt.NDArray[np.uint8]
-    epoch: int = 0
 
     @property
     def parameters(self) -> int:
-        return int(self.network.w0.size + self.network.w1.size)
-
-    @property
-    def chosen(self) -> Mapping[str, Any]:
-        return {"training.epochs": self.epoch}
+        return int(self.w0.size + self.w1.size)
 
     def predict(self, features: Features) -> Predictions:
         # Row by row, so that the digits of a document do not depend on the others.
-        rows = [self.network.outputs(row) for row in self.inputs(features)]
-        outputs = np.array(rows, dtype=np.float64).reshape(-1, self.network.w1.shape[1])
-        return spread(self.objective.predictions(outputs), self.seen)
-
-    def arrays(self) -> Arrays:
-        return {"w0": self.network.w0, "w1": self.network.w1, "seen": self.seen}
+        inputs = self.inputs(features).astype(self.w0.dtype, copy=False)
+        rows = [np.maximum(row @ self.w0, 0) @ self.w1 for row in inputs]
+        outputs = np.array(rows, dtype=np.float64).reshape(-1, self.w1.shape[1])
+        return spread(self.objective.predictions(outputs), np.flatnonzero(self.seen), len(self.seen))
 
 
 @dataclass(frozen=True)
@@ -98,47 +50,46 @@ class TwoLayerNetwork(System):
 
     training: TrainingSettings
 
-    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"training.weight_decay": (0.001, 0.003, 0.01, 0.03)}
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """The same training settings as the method's."""
-        return cls(settings.training)
+    search: ClassVar[Search] = {"training.weight_decay": (0.001, 0.003, 0.01, 0.03)}
 
     @abstractmethod
     def inputs(self, features: Features) -> Floats:
         """What the network is given of documents, (documents, dimensions)."""
 
     def fit(self, lesson: Lesson) -> _FittedNetwork:
-        """Train as the GCN is trained: levels that no training document has are none of its outputs."""
-        seen, narrow, on_epoch = lesson.seen, lesson.narrowed(), lesson.on_epoch
-        generator = torch.Generator().manual_seed(lesson.seed)
-        matrix = torch.from_numpy(self.inputs(narrow.training.features).astype(np.float32))
+        """Train as the GCN is trained on a graph without patterns."""
+        narrow = lesson.narrowed(np.flatnonzero(lesson.seen))
+
+        def fitted(network: TrainedGCN, epoch: int) -> _FittedNetwork:
+            chosen = {"training.epochs": epoch}
+            return _FittedNetwork(lesson.objective, self.inputs, network.w0, network.w1, lesson.seen, chosen=chosen)
+
         dev = None
         if narrow.dev is not None:
-            held_out = self.inputs(narrow.dev.features)
-            dev = Dev[_TwoLayers](lambda network: network.outputs(held_out), narrow.dev.targets, narrow.objective)
-
-        def watched(number: int, network: _TwoLayers) -> None:
-            if on_epoch is not None:
-                on_epoch(number, _FittedNetwork(network, self.inputs, lesson.objective, seen, number).predict)
-
-        result = optimise(
-            _Network(matrix, narrow, self.training, generator),
-            Schedule.of(self.training),
-            generator,
-            dev=dev,
-            on_epoch=None if on_epoch is None else watched,
+            dev = HeldOut(_no_counts(narrow.dev.features), self.inputs(narrow.dev.features), narrow.dev.targets)
+        task = Task(
+            build_corpus_graph(_no_counts(narrow.training.features)),
+            self.inputs(narrow.training.features).astype(np.float32),
+            narrow.training.targets,
+            narrow.objective,
+            self.training.model_copy(update={"seed": lesson.seed}),
+            dev,
+            lesson.watched(fitted),
         )
-        return _FittedNetwork(result.network, self.inputs, lesson.objective, seen, result.chosen_epoch)
+        result = Trainer().train(task)
+        return fitted(result.network, result.chosen_epoch)
 
     def restored(self, arrays: Arrays, objective: Objective) -> _FittedNetwork:
         """The two matrices."""
-        hidden = self.training.hidden
-        expect_shapes(arrays, {"w0": (None, hidden), "w1": (hidden, None), "seen": (objective.outputs,)})
+        shapes = {"w0": "dimensions hidden", "w1": "hidden seen", "seen": "outputs"}
+        expect_shapes(arrays, shapes, hidden=self.training.hidden, outputs=objective.outputs)
         if arrays["w1"].shape[1] != arrays["seen"].astype(bool).sum():
             raise ValueError("w1 has other outputs than were seen")
-        return _FittedNetwork(_TwoLayers(arrays["w0"], arrays["w1"]), self.inputs, objective, arrays["seen"])
+        return _FittedNetwork(objective, self.inputs, *(arrays[name] for name in shapes))
+
+
+def _no_counts(features: Features) -> sparse.csr_array:
+    return sparse.csr_array((len(features), 0), dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -9,29 +9,20 @@ Simplified: the original predicts a score between 0 and 1; here, as in the paper
 There is no second, character-wise input.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from cohegraph.systems.neural import (
-    Batch,
-    ConvolutionModel,
-    Network,
-    Reader,
-    Recurrent,
-    Verdict,
-    owners,
-    piece_softmax,
-    piece_sums,
-)
+from cohegraph.systems import pieces
+from cohegraph.systems.neural import Batch, ConvolutionModel, Network, Tokens, Verdict
 
 
 class Attention(nn.Module):
     """Attention pooling over the items of each piece."""
+
+    __call__: Callable[..., Tensor]
 
     def __init__(self, dimensions: int) -> None:
         super().__init__()
@@ -40,34 +31,33 @@ class Attention(nn.Module):
 
     def weights(self, items: Tensor, lengths: Tensor) -> Tensor:
         """How much each item counts, (items,); those of a piece sum to 1."""
-        return piece_softmax(self.outer(torch.tanh(self.inner(items)))[:, 0], lengths)
+        return pieces.softmax(self.outer(torch.tanh(self.inner(items)))[:, 0], lengths)
 
     def forward(self, items: Tensor, lengths: Tensor) -> Tensor:
         """The weighted sum of each piece, (pieces, dimensions)."""
-        return piece_sums(self.weights(items, lengths)[:, None] * items, lengths)
+        return pieces.sums(self.weights(items, lengths)[:, None] * items, lengths)
 
 
 class _AttentionNetwork(Network):
-    def __init__(self, width: int, outputs: int, hidden: int, dropout: float, kernel: int) -> None:
-        super().__init__()
-        self.reader = Reader(width, hidden, dropout)
+    def __init__(self, system: "AttentionNetwork", width: int, outputs: int) -> None:
+        super().__init__(system, width)
+        hidden, kernel = system.hidden, system.kernel
         self.words = nn.Conv1d(hidden, hidden, kernel, padding=kernel // 2)
         self.of_words = Attention(hidden)
-        self.sentences = Recurrent(hidden, hidden)
+        self.sentences = pieces.Recurrent(hidden, hidden)
         self.of_sentences = Attention(hidden)
-        self.verdict = Verdict(hidden, outputs, dropout)
+        self.verdict = Verdict(hidden, outputs, system.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         words = torch.relu(self.convolved(self.reader(batch.tokens), batch.sentences))
         sentences = self.of_words(words, batch.sentences)
         states = self.sentences(sentences, batch.documents)
-        outputs: Tensor = self.verdict(self.of_sentences(states, batch.documents))
-        return outputs
+        return self.verdict(self.of_sentences(states, batch.documents))
 
     def convolved(self, words: Tensor, lengths: Tensor) -> Tensor:
         """The convolution over each sentence by itself: all sentences in one row, with zeros enough between them."""
         gap = self.words.kernel_size[0] // 2
-        place = torch.arange(len(words)) + gap * owners(lengths)
+        place = torch.arange(len(words)) + gap * pieces.owners(lengths)
         row = words.new_zeros(len(words) + gap * len(lengths), words.shape[1]).index_copy(0, place, words)
         found: Tensor = self.words(row.T[None])[0].T
         return found[place]
@@ -80,9 +70,6 @@ class AttentionNetwork(ConvolutionModel):
     name = "dong-2017"
     title = "Dong et al. (2017)"
     citation = "Dong, Zhang and Yang (2017)"
+    network_class = _AttentionNetwork
 
-    tokens: Literal["states", "words"] = "words"
-
-    def network(self, width: int, outputs: int) -> Network:
-        """The attention network."""
-        return _AttentionNetwork(width, outputs, self.hidden, self.dropout, self.kernel)
+    tokens: Tokens = "words"

@@ -16,20 +16,16 @@ Simplified: nouns with the same lemma are one entity, and a regression tells lev
 score.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
-from cohegraph.features import Features, Material
+from cohegraph.features import Features
 from cohegraph.graph.entity_grid import EntityGrid
-from cohegraph.settings import Settings
 from cohegraph.systems.regression import Floats, Regression
-from cohegraph.systems.system import RECURRING_NOUNS
+from cohegraph.systems.system import RECURRING_NOUNS, Search
 
 Projection = Literal["unweighted", "shared", "roles"]
 
@@ -68,24 +64,17 @@ class EntityGraphRegression(Regression):
 
     name = "entity-graph"
     title = "Entity graph"
+    looks_at = frozenset({"grid"})
+    least_sentences = 2
     limits = (RECURRING_NOUNS,)
     citation = "Guinaudeau and Strube (2013)"
-    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+    search: ClassVar[Search] = {
         "projection": ("unweighted", "shared", "roles"),
         "discounted": (True, False),
     }
 
     projection: Projection = "roles"
     discounted: bool = True
-
-    @property
-    def needs(self) -> frozenset[Material]:
-        """The grid."""
-        return frozenset({"grid"})
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """Two that may share an entity."""
-        return 2
 
     def inputs(self, features: Features) -> Floats:
         """The score, one figure a document."""

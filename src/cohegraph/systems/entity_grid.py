@@ -13,19 +13,16 @@ Simplified: nouns with the same lemma are one entity (the original's "Coreferenc
 dependency of each noun, and are the underlying ones: the subject of a passive is an object, its agent a subject.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from cohegraph.features import Features, Material
+from cohegraph.features import Features
 from cohegraph.settings import Settings
 from cohegraph.systems.regression import Floats, Regression
-from cohegraph.systems.system import RECURRING_NOUNS
+from cohegraph.systems.system import RECURRING_NOUNS, Search
 
 
 @dataclass(frozen=True)
@@ -39,9 +36,10 @@ class EntityGridRegression(Regression):
 
     name = "entity-grid"
     title = "Entity grid"
+    looks_at = frozenset({"grid"})
     limits = (RECURRING_NOUNS,)
     citation = "Barzilay and Lapata (2008)"
-    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+    search: ClassVar[Search] = {
         "strength": (0.01, 0.1, 1.0, 10.0),
         "length": (2, 3),
         "salient": (0, 2),
@@ -49,11 +47,6 @@ class EntityGridRegression(Regression):
 
     length: Annotated[int, Field(ge=1, le=4)] = 2
     salient: Annotated[int, Field(ge=0)] = 2
-
-    @property
-    def needs(self) -> frozenset[Material]:
-        """The grid."""
-        return frozenset({"grid"})
 
     def fewest_sentences(self, settings: Settings) -> int:
         """As many as a transition spans."""

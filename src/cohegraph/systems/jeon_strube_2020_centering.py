@@ -16,8 +16,6 @@ comparison places a sentence, where theirs joins several sentences to a segment 
 centres with each other and then with preferred ones; one layer instead of four; the encoder is not trained along.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -26,19 +24,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from cohegraph.settings import Settings
+from cohegraph.systems import pieces
 from cohegraph.systems.dong_2017 import Attention
-from cohegraph.systems.neural import (
-    Batch,
-    Network,
-    Reader,
-    SequenceModel,
-    Verdict,
-    check_divides,
-    padded,
-    piece_means,
-    piece_sums,
-)
+from cohegraph.systems.neural import Batch, Network, SequenceModel, Verdict, check_divides
 
 # Sentences deeper in the tree count as this deep.
 DEEPEST = 7
@@ -81,26 +69,23 @@ def related(above: list[int]) -> Tensor:
 
 
 class _Centering(Network):
-    def __init__(
-        self, width: int, outputs: int, hidden: int, dropout: float, heads: int, centres: int, threshold: float
-    ) -> None:
-        super().__init__()
-        self.centres, self.threshold, self.heads = centres, threshold, heads
-        self.reader = Reader(width, hidden, dropout)
+    def __init__(self, system: "CenteringModel", width: int, outputs: int) -> None:
+        super().__init__(system, width)
+        self.centres, self.threshold, self.heads = system.centres, system.threshold, system.heads
+        hidden, dropout = system.hidden, system.dropout
         self.attention = Attention(hidden)
         self.depth = nn.Embedding(DEEPEST + 1, hidden)
-        self.layer = nn.TransformerEncoderLayer(hidden, heads, 2 * hidden, dropout, batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(hidden, self.heads, 2 * hidden, dropout, batch_first=True)
         self.verdict = Verdict(hidden, outputs, dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         words = self.reader(batch.tokens)
         weights = self.attention.weights(words, batch.sentences)
-        sentences = piece_sums(weights[:, None] * words, batch.sentences)
+        sentences = pieces.sums(weights[:, None] * words, batch.sentences)
         sees, depth = self.structure(weights.detach(), batch)
-        rows, real = padded(sentences + self.depth(depth), batch.documents)
+        rows, real = pieces.padded(sentences + self.depth(depth), batch.documents)
         hidden = self.layer(rows, src_mask=~sees.repeat_interleave(self.heads, 0))
-        outputs: Tensor = self.verdict(piece_means(hidden[real], batch.documents))
-        return outputs
+        return self.verdict(pieces.means(hidden[real], batch.documents))
 
     def structure(self, weights: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Which sentence sees which, (documents, longest, longest), and how deep each is, (all sentences,).
@@ -112,7 +97,7 @@ class _Centering(Network):
         forward = [
             words[rank.topk(min(self.centres, len(rank))).indices] for words, rank in zip(tokens, ranks, strict=True)
         ]
-        means = piece_means(batch.tokens, batch.sentences)
+        means = pieces.means(batch.tokens, batch.sentences)
         longest = int(batch.documents.max())
         sees = torch.eye(longest, dtype=torch.bool).repeat(len(batch.documents), 1, 1)
         first, deep = 0, []
@@ -142,6 +127,8 @@ class CenteringModel(SequenceModel):
     name = "jeon-strube-2020-centering"
     title = "Jeon & Strube (2020), centering"
     citation = "Jeon and Strube (2020), EMNLP"
+    least_sentences = 2
+    network_class = _Centering
 
     centres: Annotated[int, Field(ge=1)] = 3
     threshold: Annotated[float, Field(ge=-1, le=1)] = 0.5
@@ -151,11 +138,3 @@ class CenteringModel(SequenceModel):
         """Check what single values do not show."""
         super().__post_init__()
         check_divides(self.heads, self.hidden)
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """Two neighbours."""
-        return 2
-
-    def network(self, width: int, outputs: int) -> Network:
-        """Centres, segments and guided attention."""
-        return _Centering(width, outputs, self.hidden, self.dropout, self.heads, self.centres, self.threshold)

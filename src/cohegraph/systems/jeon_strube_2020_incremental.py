@@ -15,27 +15,14 @@ reading sentence by sentence; the authors' released code takes mean-pooled sente
 document, and one filter with pooling to a fixed length. The encoder is not trained along.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
-from cohegraph.settings import Settings
-from cohegraph.systems.neural import (
-    Batch,
-    ConvolutionModel,
-    Network,
-    Patterns,
-    Reader,
-    Verdict,
-    owners,
-    padded,
-    piece_softmax,
-    piece_sums,
-)
+from cohegraph.systems import pieces
+from cohegraph.systems.neural import Batch, ConvolutionModel, Network, Patterns, Verdict
 
 
 @dataclass(frozen=True)
@@ -47,27 +34,26 @@ class Course:
 
 
 class _Incremental(Network):
-    def __init__(self, width: int, outputs: int, hidden: int, dropout: float, kernel: int) -> None:
-        super().__init__()
-        self.reader = Reader(width, hidden, dropout)
+    def __init__(self, system: "IncrementalModel", width: int, outputs: int) -> None:
+        super().__init__(system, width)
+        hidden = system.hidden
         self.context = nn.Linear(hidden, hidden, bias=False)
         self.salience = nn.Linear(hidden, 1, bias=False)
-        self.patterns = Patterns(2, hidden, kernel)
-        self.verdict = Verdict(3 * hidden, outputs, dropout)
+        self.patterns = Patterns(2, hidden, system.kernel)
+        self.verdict = Verdict(3 * hidden, outputs, system.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         course = self.course(self.reader(batch.tokens), batch)
-        rows, real = padded(course.distances[:, None], batch.documents)
+        rows, real = pieces.padded(course.distances[:, None], batch.documents)
         change = torch.diff(rows, dim=1, prepend=rows[:, :1]) * real[:, :, None]
         found = self.patterns(torch.cat([rows, change], dim=2), real)
-        outputs: Tensor = self.verdict(torch.cat([course.centroids, found], dim=1))
-        return outputs
+        return self.verdict(torch.cat([course.centroids, found], dim=1))
 
     def course(self, tokens: Tensor, batch: Batch) -> Course:
         """Read all documents at once, their first sentences first."""
         place = torch.cat([torch.arange(length) for length in batch.documents.tolist()])
-        document = owners(batch.documents)
-        in_step = torch.argsort(place[owners(batch.sentences)], stable=True)
+        document = pieces.owners(batch.documents)
+        in_step = torch.argsort(place[pieces.owners(batch.sentences)], stable=True)
         tokens_in_step = batch.sentences.new_zeros(int(place.max()) + 1).index_add(0, place, batch.sentences)
         salience = self.salience(tokens)[:, 0]
         centroids = tokens.new_zeros(len(batch.documents), tokens.shape[1])
@@ -77,9 +63,9 @@ class _Incremental(Network):
             who, lengths = document[sentences], batch.sentences[sentences]
             before = centroids[who]
             words = tokens[rows]
-            question = torch.tanh(self.context(before))[owners(lengths)]
-            weights = piece_softmax((words * question).sum(dim=1) + salience[rows], lengths)
-            focus = piece_sums(weights[:, None] * words, lengths)
+            question = torch.tanh(self.context(before))[pieces.owners(lengths)]
+            weights = pieces.softmax((words * question).sum(dim=1) + salience[rows], lengths)
+            focus = pieces.sums(weights[:, None] * words, lengths)
             far = 1 - cosine_similarity(focus, before, dim=1) if number else focus.new_zeros(len(focus))
             distances.append(far)
             read.append(sentences)
@@ -95,11 +81,5 @@ class IncrementalModel(ConvolutionModel):
     name = "jeon-strube-2020-incremental"
     title = "Jeon & Strube (2020), incremental"
     citation = "Jeon and Strube (2020), COLING"
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """One sentence, and one before it."""
-        return 2
-
-    def network(self, width: int, outputs: int) -> Network:
-        """The incremental reader."""
-        return _Incremental(width, outputs, self.hidden, self.dropout, self.kernel)
+    least_sentences = 2
+    network_class = _Incremental

@@ -8,28 +8,24 @@ document; the last state of each is what the next one reads, and the last of all
 Simplified: blank lines part paragraphs, and a text without any is one paragraph; word vectors are not trained along.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Literal
 
 from torch import Tensor
 
-from cohegraph.systems.neural import Batch, Network, Reader, Recurrent, SequenceModel, Verdict
+from cohegraph.systems.neural import Batch, Network, SequenceModel, Tokens, Verdict
+from cohegraph.systems.pieces import Recurrent
 
 
 class _ParSeq(Network):
-    def __init__(self, width: int, outputs: int, hidden: int, dropout: float) -> None:
-        super().__init__()
-        self.reader = Reader(width, hidden, dropout)
-        self.sentence, self.paragraph, self.document = (Recurrent(hidden, hidden) for _ in range(3))
-        self.verdict = Verdict(hidden, outputs, dropout)
+    def __init__(self, system: "ParSeq", width: int, outputs: int) -> None:
+        super().__init__(system, width)
+        self.sentence, self.paragraph, self.document = (Recurrent(system.hidden, system.hidden) for _ in range(3))
+        self.verdict = Verdict(system.hidden, outputs, system.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         sentences = self.sentence.last(self.reader(batch.tokens), batch.sentences)
         paragraphs = self.paragraph.last(sentences, batch.paragraphs)
-        outputs: Tensor = self.verdict(self.document.last(paragraphs, batch.paragraphs_of))
-        return outputs
+        return self.verdict(self.document.last(paragraphs, batch.paragraphs_of))
 
 
 @dataclass(frozen=True)
@@ -39,9 +35,6 @@ class ParSeq(SequenceModel):
     name = "lai-tetreault-2018"
     title = "Lai & Tetreault (2018)"
     citation = "Lai and Tetreault (2018)"
+    network_class = _ParSeq
 
-    tokens: Literal["states", "words"] = "words"
-
-    def network(self, width: int, outputs: int) -> Network:
-        """Three LSTMs."""
-        return _ParSeq(width, outputs, self.hidden, self.dropout)
+    tokens: Tokens = "words"

@@ -12,10 +12,8 @@ Simplified: the original learns to tell cliques of a text from cliques with a se
 here levels are given, and no negative examples are made. Beyond the first and last sentence stand zeros.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -23,55 +21,45 @@ from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
 from cohegraph.learning.objectives import Objective, Targets
-from cohegraph.settings import Settings
-from cohegraph.systems.neural import (
-    Batch,
-    Network,
-    Reader,
-    Recurrent,
-    SequenceModel,
-    Verdict,
-    owners,
-    padded,
-    piece_means,
-)
+from cohegraph.systems import pieces
+from cohegraph.systems.neural import Batch, Network, SequenceModel, Tokens, Verdict
 
 
 class _Cliques(Network):
-    def __init__(self, width: int, outputs: int, hidden: int, dropout: float, reach: int) -> None:
-        super().__init__()
-        self.reach = reach
-        self.reader = Reader(width, hidden, dropout)
-        self.sentence = Recurrent(hidden, hidden)
-        self.clique = nn.Linear((2 * reach + 1) * hidden, hidden)
-        self.verdict = Verdict(hidden, outputs, dropout)
+    def __init__(self, system: "CliqueModel", width: int, outputs: int) -> None:
+        super().__init__(system, width)
+        self.reach, hidden = system.reach, system.hidden
+        self.sentence = pieces.Recurrent(hidden, hidden)
+        self.clique = nn.Linear((2 * self.reach + 1) * hidden, hidden)
+        self.verdict = Verdict(hidden, outputs, system.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         """The outputs of every clique, (all sentences, outputs)."""
         sentences = self.sentence.last(self.reader(batch.tokens), batch.sentences)
-        outputs: Tensor = self.verdict(torch.tanh(self.clique(self.neighbourhoods(sentences, batch.documents))))
-        return outputs
+        return self.verdict(torch.tanh(self.clique(self.neighbourhoods(sentences, batch.documents))))
 
     def neighbourhoods(self, sentences: Tensor, documents: Tensor) -> Tensor:
         """Each sentence's vector between those of its neighbours in the same document."""
-        rows, real = padded(sentences, documents)
+        rows, real = pieces.padded(sentences, documents)
         around = nn.functional.pad(rows, (0, 0, self.reach, self.reach))
         longest = rows.shape[1]
         return torch.cat([around[:, place : place + longest] for place in range(2 * self.reach + 1)], dim=2)[real]
 
     def outputs(self, batch: Batch) -> Tensor:
-        found: Tensor = self(batch)
+        found = self(batch)
         if found.shape[1] == 1:
-            return piece_means(found, batch.documents)
-        return piece_means(found.softmax(dim=1), batch.documents).log()
+            return pieces.means(found, batch.documents)
+        shares = pieces.means(found.softmax(dim=1), batch.documents)
+        # A share of 0 has no logarithm with a gradient.
+        return shares.clamp(min=torch.finfo(shares.dtype).tiny).log().masked_fill(~self.verdict.seen, -torch.inf)
 
     def loss(self, batch: Batch, targets: Targets, objective: Objective) -> Tensor:
         """Where levels are learnt, the mean over documents of the mean over cliques: long documents count no more."""
         if objective.kind != "levels":
             return super().loss(batch, targets, objective)
-        owner, classes = owners(batch.documents), torch.from_numpy(targets.values)
+        owner, classes = pieces.owners(batch.documents), torch.from_numpy(targets.values)
         losses = nll_loss(self(batch).log_softmax(dim=1), classes[owner], reduction="none")
-        return piece_means(losses, batch.documents).mean()
+        return pieces.means(losses, batch.documents).mean()
 
 
 @dataclass(frozen=True)
@@ -85,14 +73,8 @@ class CliqueModel(SequenceModel):
     name = "li-jurafsky-2017"
     title = "Li & Jurafsky (2017)"
     citation = "Li and Jurafsky (2017)"
+    least_sentences = 2
+    network_class = _Cliques
 
-    tokens: Literal["states", "words"] = "words"
+    tokens: Tokens = "words"
     reach: Annotated[int, Field(ge=0, le=20)] = 1
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """Two neighbours."""
-        return 2
-
-    def network(self, width: int, outputs: int) -> Network:
-        """The clique model."""
-        return _Cliques(width, outputs, self.hidden, self.dropout, self.reach)

@@ -11,8 +11,6 @@ d) = count(g, d) / \sum_h count(h, d)`, and levels are told by
   as the paper has it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -36,10 +34,6 @@ class SubgraphFeatures(TwoLayerNetwork):
     looks_at = frozenset({"patterns", "vector"})
     limits = (NOUNS_ALONE,)
     citation = "Mesgar and Strube (2016), as compared by Liu, Fu and Strube (2023)"
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """As many as a pattern has."""
-        return settings.subgraphs.k
 
     def inputs(self, features: Features) -> Floats:
         """The vector and the shares."""
@@ -68,10 +62,6 @@ class SubgraphRegression(Regression):
     citation = "Mesgar and Strube (2016)"
 
     support: Annotated[float, Field(ge=0, le=1)] = 0.1
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """As many as a pattern has."""
-        return settings.subgraphs.k
 
     def inputs(self, features: Features) -> Floats:
         """The share of every pattern; disconnected ones have none."""

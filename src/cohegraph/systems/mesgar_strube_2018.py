@@ -14,66 +14,50 @@ Simplified: largest and mean value stand in for a layer over all places of a tex
 divided by the root of n rather than by n; no other features are joined.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
-from cohegraph.settings import Settings
-from cohegraph.systems.neural import (
-    Batch,
-    ConvolutionModel,
-    Network,
-    Patterns,
-    Reader,
-    Recurrent,
-    Verdict,
-    owners,
-    padded,
-    piece_sums,
-)
+from cohegraph.systems import pieces
+from cohegraph.systems.neural import Batch, ConvolutionModel, Network, Patterns, Tokens, Verdict
 
 
 class _Flow(Network):
-    def __init__(self, width: int, outputs: int, hidden: int, dropout: float, kernel: int) -> None:
-        super().__init__()
-        self.reader = Reader(width, hidden, dropout)
-        self.document = Recurrent(hidden, hidden)
-        self.patterns = Patterns(1, hidden, kernel)
-        self.verdict = Verdict(2 * hidden, outputs, dropout)
+    def __init__(self, system: "NeuralLocalCoherence", width: int, outputs: int) -> None:
+        super().__init__(system, width)
+        self.document = pieces.Recurrent(system.hidden, system.hidden)
+        self.patterns = Patterns(1, system.hidden, system.kernel)
+        self.verdict = Verdict(2 * system.hidden, outputs, system.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
-        words = piece_sums(batch.sentences, batch.documents)
+        words = pieces.sums(batch.sentences, batch.documents)
         states = self.document(self.reader(batch.tokens), words)
         flow, lengths = self.flow(states, batch)
-        rows, real = padded(flow[:, None], lengths)
-        outputs: Tensor = self.verdict(self.patterns(rows, real))
-        return outputs
+        rows, real = pieces.padded(flow[:, None], lengths)
+        return self.verdict(self.patterns(rows, real))
 
     def flow(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """The similarities of one shared state and the next, and how many of them each document has, at least one."""
         first, second = most_alike(states.detach(), batch)
         shared = (states.index_select(0, first) + states.index_select(0, second)) / 2
         pairs = batch.documents - 1
-        owner = owners(pairs)
+        owner = pieces.owners(pairs)
         goes_on = torch.nonzero(owner[1:] == owner[:-1])[:, 0]
         alike = relu((shared[goes_on] * shared[goes_on + 1]).sum(dim=1)) / shared.shape[1] ** 0.5
         # A document of one or two sentences has nothing that could go on: a single 0.
         lengths = (pairs - 1).clamp(min=1)
         flow = alike.new_zeros(int(lengths.sum()))
-        return flow.masked_scatter((pairs > 1)[owners(lengths)], alike), lengths
+        return flow.masked_scatter((pairs > 1)[pieces.owners(lengths)], alike), lengths
 
 
 def most_alike(states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """The numbers of the two states that are most alike, for every two neighbouring sentences of a document."""
     ends = batch.sentences.cumsum(0).tolist()
     starts = [0, *ends[:-1]]
-    owner = owners(batch.documents).tolist()
+    owner = pieces.owners(batch.documents).tolist()
     first, second = [], []
     for one, other in pairwise(range(len(owner))):
         if owner[one] == owner[other]:
@@ -91,13 +75,7 @@ class NeuralLocalCoherence(ConvolutionModel):
     name = "mesgar-strube-2018"
     title = "Mesgar & Strube (2018)"
     citation = "Mesgar and Strube (2018)"
+    least_sentences = 3
+    network_class = _Flow
 
-    tokens: Literal["states", "words"] = "words"
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """Two pairs of neighbours."""
-        return 3
-
-    def network(self, width: int, outputs: int) -> Network:
-        """The flow model."""
-        return _Flow(width, outputs, self.hidden, self.dropout, self.kernel)
+    tokens: Tokens = "words"

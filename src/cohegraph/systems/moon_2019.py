@@ -14,8 +14,6 @@ Simplified: the original also trains the LSTM as a language model, joins each re
 documents by the sum of the pairs' scores; here levels are classified.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,20 +22,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import conv1d
 
-from cohegraph.errors import CohegraphError
-from cohegraph.settings import Settings
-from cohegraph.systems.neural import (
-    Batch,
-    ConvolutionModel,
-    Network,
-    Reader,
-    Recurrent,
-    Verdict,
-    check_divides,
-    owners,
-    padded,
-    piece_means,
-)
+from cohegraph.systems import pieces
+from cohegraph.systems.neural import Batch, ConvolutionModel, Network, Verdict, check_divides
+from cohegraph.systems.system import not_valid
 
 
 class LightweightConvolution(nn.Module):
@@ -57,7 +44,7 @@ class LightweightConvolution(nn.Module):
 
 def neighbours(documents: Tensor) -> tuple[Tensor, Tensor]:
     """The numbers of all pairs of neighbouring sentences; the sentence of a document that has but one is its own."""
-    owner = owners(documents)
+    owner = pieces.owners(documents)
     number = torch.arange(len(owner))
     is_last = torch.cat([owner[1:] != owner[:-1], torch.ones(1, dtype=torch.bool)])
     kept = ~is_last | (documents[owner] == 1)
@@ -65,37 +52,26 @@ def neighbours(documents: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Unified(Network):
-    def __init__(
-        self,
-        width: int,
-        outputs: int,
-        hidden: int,
-        dropout: float,
-        relations: int,
-        layers: int,
-        heads: int,
-        kernel: int,
-    ) -> None:
-        super().__init__()
-        self.reader = Reader(width, hidden, dropout)
-        self.sentence = Recurrent(hidden, hidden // 2, both_ways=True)
+    def __init__(self, system: "UnifiedModel", width: int, outputs: int) -> None:
+        super().__init__(system, width)
+        hidden, relations, layers = system.hidden, system.relations, system.layers
+        self.sentence = pieces.Recurrent(hidden, hidden // 2, both_ways=True)
         self.relation = nn.Bilinear(hidden, hidden, relations)
-        self.wide = nn.ModuleList(LightweightConvolution(hidden, heads, kernel) for _ in range(layers))
+        self.wide = nn.ModuleList(LightweightConvolution(hidden, system.heads, system.kernel) for _ in range(layers))
         self.mixed = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers))
-        self.verdict = Verdict(relations + hidden, outputs, dropout)
+        self.verdict = Verdict(relations + hidden, outputs, system.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         sentences = self.sentence.last(self.reader(batch.tokens), batch.sentences)
-        rows, real = padded(sentences, batch.documents)
+        rows, real = pieces.padded(sentences, batch.documents)
         for convolution, mixed in zip(self.wide, self.mixed, strict=True):
             # What stands behind a document stays nothing, or the next layer would see it.
             rows = (rows + torch.relu(mixed(convolution(rows)))) * real[:, :, None]
-        wide = piece_means(rows[real], batch.documents)
+        wide = pieces.means(rows[real], batch.documents)
         first, second = neighbours(batch.documents)
         related = self.relation(sentences[first], sentences[second])
-        local = piece_means(related, (batch.documents - 1).clamp(min=1))
-        outputs: Tensor = self.verdict(torch.cat([local, wide], dim=1))
-        return outputs
+        local = pieces.means(related, (batch.documents - 1).clamp(min=1))
+        return self.verdict(torch.cat([local, wide], dim=1))
 
 
 @dataclass(frozen=True)
@@ -111,6 +87,8 @@ class UnifiedModel(ConvolutionModel):
     name = "moon-2019"
     title = "Moon et al. (2019)"
     citation = "Moon, Mohiuddin, Joty and Xu (2019)"
+    least_sentences = 2
+    network_class = _Unified
 
     relations: Annotated[int, Field(ge=1, le=256)] = 16
     layers: Annotated[int, Field(ge=1, le=20)] = 2
@@ -121,15 +99,4 @@ class UnifiedModel(ConvolutionModel):
         super().__post_init__()
         check_divides(self.heads, self.hidden)
         if self.hidden % 2:
-            raise CohegraphError(
-                f"hidden={self.hidden} is not valid: it must be even, a half for each direction.",
-                code="bad-hyper-parameter",
-            )
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """Two neighbours."""
-        return 2
-
-    def network(self, width: int, outputs: int) -> Network:
-        """The unified model."""
-        return _Unified(width, outputs, self.hidden, self.dropout, self.relations, self.layers, self.heads, self.kernel)
+            raise not_valid("hidden", self.hidden, "it must be even, a half for each direction")

@@ -11,16 +11,14 @@ Simplified: sentence vectors are means of the encoder's states, which have seen 
 vectors; TextDescriptives takes those of a spaCy pipeline.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from cohegraph.features import Features, Material
-from cohegraph.settings import Settings
+from cohegraph.features import Features
+from cohegraph.systems.neural import Tokens
 from cohegraph.systems.regression import Floats, Regression
+from cohegraph.systems.system import Reading
 from cohegraph.text.token_sequence import TokenSequence
 
 
@@ -45,17 +43,14 @@ class NeighbourSimilarity(Regression):
     title = "Neighbour similarity"
     limits = ("It sees how alike neighbouring sentences are: a text that repeats itself looks coherent.",)
     citation = "Hansen, Olsen and Enevoldsen (2023), TextDescriptives"
+    least_sentences = 3
 
-    tokens: Literal["states", "words"] = "states"
+    tokens: Tokens = "states"
 
     @property
-    def needs(self) -> frozenset[Material]:
+    def reads(self) -> frozenset[Reading]:
         """The token vectors."""
         return frozenset({self.tokens})
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """Two neighbours, and two with one between them."""
-        return 3
 
     def inputs(self, features: Features) -> Floats:
         """The two similarities."""

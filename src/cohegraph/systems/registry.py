@@ -1,7 +1,5 @@
 """All systems, by name, in the order of tables."""
 
-from __future__ import annotations
-
 from cohegraph.errors import CohegraphError
 from cohegraph.systems.dnn import EncoderNetwork
 from cohegraph.systems.dong_2017 import AttentionNetwork

@@ -1,11 +1,9 @@
 """Linear models on figures of a document; the simplest of them on what is cheapest to have."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,22 +12,23 @@ from pydantic import Field
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.learning.objectives import Objective, Targets
-from cohegraph.settings import Settings
-from cohegraph.systems.system import ONE_VECTOR, Arrays, Lesson, Predictions, System, expect_shapes
+from cohegraph.systems.system import ONE_VECTOR, Arrays, Fitted, Lesson, Predictions, Search, System, expect_shapes
 
 Floats = npt.NDArray[np.floating]
+Strength = Annotated[float, Field(ge=1e-9, le=1e9)]
 
 _STEPS = 2_000
 
 
 @dataclass(frozen=True)
-class LinearModel:
+class LinearModel(Fitted):
     """A linear model that has learnt: inputs are standardised with ``mean`` and ``scale``.
 
     Shapes: ``coefficients`` (inputs, outputs), ``intercepts`` (outputs,), ``seen`` (outputs,): whether training had
     such a document; the others (inputs,).
     """
 
+    inputs: Callable[[Features], Floats]
     mean: Floats
     scale: Floats
     coefficients: Floats
@@ -37,55 +36,48 @@ class LinearModel:
     seen: npt.NDArray[np.uint8]
 
     @classmethod
-    def fit(cls, inputs: Floats, lesson: Lesson, strength: float) -> LinearModel:
-        """Minimise the penalised loss of the lesson's objective; nothing is random."""
+    def fit(cls, matrix: Floats, lesson: Lesson, strength: float, inputs: Callable[[Features], Floats]) -> Self:
+        """Minimise the penalised loss of the lesson's objective; nothing is random.
+
+        Args:
+            matrix: The inputs of the training documents, (documents, inputs).
+            lesson: What to learn.
+            strength: scikit-learn's C: the smaller, the stronger the L2 penalty.
+            inputs: What gives the inputs of other documents.
+        """
         from sklearn.preprocessing import StandardScaler
 
-        objective, targets = lesson.objective, lesson.training.targets
-        seen = lesson.seen
+        objective, seen = lesson.objective, lesson.seen
         if objective.outputs > 1 and seen.sum() < 2:
             raise CohegraphError("All training documents of a fold have the same level: use fewer folds.")
-        inputs = inputs.astype(np.float64)
-        scaler = StandardScaler().fit(np.where(np.isnan(inputs).all(axis=0), 0, inputs))
-        standardised = _known(scaler.transform(inputs))
+        matrix = matrix.astype(np.float64)
+        scaler = StandardScaler().fit(np.where(np.isnan(matrix).all(axis=0), 0, matrix))
         fit = _logistic if objective.kind == "levels" else _by_gradients
-        coefficients, intercepts = fit(standardised, targets, objective, strength)
-        return cls(scaler.mean_, scaler.scale_, coefficients, intercepts, seen)
+        found = fit(_known(scaler.transform(matrix)), lesson.training.targets, objective, strength)
+        return cls(objective, inputs, scaler.mean_, scaler.scale_, *found, seen)
 
     @classmethod
-    def restored(cls, arrays: Arrays, objective: Objective) -> LinearModel:
+    def restored(cls, arrays: Arrays, objective: Objective, inputs: Callable[[Features], Floats]) -> Self:
         """The model that gave these arrays."""
-        inputs, outputs = len(arrays["mean"]), objective.outputs
-        expect_shapes(
-            arrays,
-            {
-                "mean": (inputs,),
-                "scale": (inputs,),
-                "coefficients": (inputs, outputs),
-                "intercepts": (outputs,),
-                "seen": (outputs,),
-            },
-        )
+        shapes = {"mean": "inputs", "scale": "inputs", "coefficients": "inputs outputs"}
+        shapes |= {"intercepts": "outputs", "seen": "outputs"}
+        expect_shapes(arrays, shapes, outputs=objective.outputs)
         if not (arrays["scale"] > 0).all():
             raise ValueError("a scale is not above 0")
-        return cls(**arrays)
+        return cls(objective, inputs, *(arrays[name] for name in shapes))
 
     @property
     def parameters(self) -> int:
         """How many numbers it has learnt."""
         return int(self.seen.sum()) * (int(self.coefficients.any(axis=1).sum()) + 1)
 
-    def outputs(self, inputs: Floats) -> Floats:
-        """The outputs of documents, (documents, outputs)."""
-        standardised = _known((inputs.astype(np.float64) - self.mean) / self.scale)
-        # Row by row, so that the digits of a document do not depend on the others.
-        rows = [row @ self.coefficients for row in standardised]
-        outputs = np.array(rows).reshape(-1, len(self.intercepts)) + self.intercepts
-        return np.where(self.seen, outputs, -np.inf)
-
-    def arrays(self) -> Arrays:
-        """Means, scales and coefficients."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+    def predict(self, features: Features) -> Predictions:
+        """Row by row, so that the digits of a document do not depend on the others."""
+        if not len(features):
+            return np.zeros((0, self.objective.outputs))
+        standardised = _known((self.inputs(features).astype(np.float64) - self.mean) / self.scale)
+        outputs = np.array([row @ self.coefficients for row in standardised]) + self.intercepts
+        return self.objective.predictions(np.where(self.seen, outputs, -np.inf))
 
 
 def _known(standardised: Floats) -> Floats:
@@ -134,29 +126,6 @@ def _by_gradients(inputs: Floats, targets: Targets, objective: Objective, streng
 
 
 @dataclass(frozen=True)
-class _FittedRegression:
-    model: LinearModel
-    system: Regression
-    objective: Objective
-
-    @property
-    def parameters(self) -> int:
-        return self.model.parameters
-
-    @property
-    def chosen(self) -> Mapping[str, Any]:
-        return {}
-
-    def predict(self, features: Features) -> Predictions:
-        if not len(features):
-            return np.zeros((0, self.objective.outputs))
-        return self.objective.predictions(self.model.outputs(self.system.inputs(features)))
-
-    def arrays(self) -> Arrays:
-        return self.model.arrays()
-
-
-@dataclass(frozen=True)
 class Regression(System):
     """A linear model on standardised inputs: multinomial logistic regression where levels are learnt.
 
@@ -164,14 +133,9 @@ class Regression(System):
         strength: scikit-learn's C: the smaller, the stronger the L2 penalty.
     """
 
-    strength: Annotated[float, Field(ge=1e-9, le=1e9)] = 1.0
+    strength: Strength = 1.0
 
-    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.01, 0.1, 1.0, 10.0)}
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """The settings say nothing about it."""
-        return cls()
+    search: ClassVar[Search] = {"strength": (0.01, 0.1, 1.0, 10.0)}
 
     @abstractmethod
     def inputs(self, features: Features) -> Floats:
@@ -181,14 +145,14 @@ class Regression(System):
         """The training documents' inputs with those that are not to be learnt from at 0: none."""
         return inputs
 
-    def fit(self, lesson: Lesson) -> _FittedRegression:
+    def fit(self, lesson: Lesson) -> LinearModel:
         """Minimise the penalised loss; nothing is random."""
-        inputs = self.used(self.inputs(lesson.training.features))
-        return _FittedRegression(LinearModel.fit(inputs, lesson, self.strength), self, lesson.objective)
+        matrix = self.used(self.inputs(lesson.training.features))
+        return LinearModel.fit(matrix, lesson, self.strength, self.inputs)
 
-    def restored(self, arrays: Arrays, objective: Objective) -> _FittedRegression:
+    def restored(self, arrays: Arrays, objective: Objective) -> LinearModel:
         """Means, scales and coefficients."""
-        return _FittedRegression(LinearModel.restored(arrays, objective), self, objective)
+        return LinearModel.restored(arrays, objective, self.inputs)
 
 
 @dataclass(frozen=True)
@@ -212,9 +176,9 @@ class EncoderRegression(Regression):
     title = "Encoder + LR"
     looks_at = frozenset({"vector"})
     limits = (ONE_VECTOR,)
-    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
+    search: ClassVar[Search] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
 
-    strength: Annotated[float, Field(ge=1e-9, le=1e9)] = 0.01
+    strength: Strength = 0.01
 
     def inputs(self, features: Features) -> Floats:
         """The vector."""

@@ -13,48 +13,42 @@ B^T (X / \sqrt{d})` over the training documents' vectors :math:`X` and weights :
 .. math:: \tilde x = \sum_j \frac{b_j}{\sqrt{s'_j d}} \cdot \frac{S_j + b_j x / \sqrt d}{\sqrt{s'_j}} + \frac{x}{d^2}
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
 from cohegraph.features import Features
-from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph, document_weights, pattern_factors
+from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph
 from cohegraph.learning.objectives import Objective
-from cohegraph.settings import CorpusGraphSettings, Settings
-from cohegraph.systems.regression import Floats, LinearModel
-from cohegraph.systems.system import NOUNS_ALONE, Arrays, Lesson, Predictions, System, expect_shapes
+from cohegraph.settings import CorpusGraphSettings
+from cohegraph.systems.gcn.system import weights_of
+from cohegraph.systems.regression import Floats, LinearModel, Strength
+from cohegraph.systems.system import NOUNS_ALONE, Arrays, Lesson, Search, System, expect_shapes
+
+_SHAPES = {"sums": "patterns dimensions", "degrees": "patterns", "frequency": "patterns", "documents": "one"}
 
 
 @dataclass(frozen=True)
 class _Smoother:
     """What is kept of the training documents.
 
-    Shapes: ``sums`` (patterns, dimensions), ``degrees`` and ``frequency`` (patterns,).
+    Shapes: ``sums`` (patterns, dimensions), ``degrees`` and ``frequency`` (patterns,), ``documents`` (1,).
     """
 
     sums: Floats
     degrees: Floats
     frequency: npt.NDArray[np.int64]
-    documents: int
+    documents: npt.NDArray[np.int64]
     options: CorpusGraphSettings
 
     def __call__(self, features: Features) -> Floats:
         """The smoothed vectors of documents outside the graph, each added to it alone."""
-        options = self.options
-        factors = pattern_factors(self.frequency, self.documents, options.weighting, options.unseen, options.strength)
-        weights = document_weights(features.counts, factors, options.too_short)
+        weights = weights_of(features.counts, self.frequency, int(self.documents[0]), self.options)
         vectors = features.array.astype(np.float64)
-        rows = [
-            self._smoothed(weights.indices[low:high], weights.data[low:high], vector)
-            for low, high, vector in zip(weights.indptr[:-1], weights.indptr[1:], vectors, strict=True)
-        ]
-        return np.stack(rows) if rows else vectors
+        rows = zip(weights.indptr[:-1], weights.indptr[1:], vectors, strict=True)
+        return np.stack([self._smoothed(weights.indices[a:z], weights.data[a:z], vector) for a, z, vector in rows])
 
     def _smoothed(self, patterns: npt.NDArray[Any], b: Floats, vector: Floats) -> Floats:
         degree = 1 + b.sum()
@@ -73,31 +67,11 @@ def smoothed_in_graph(graph: CorpusGraph, vectors: Floats) -> tuple[Floats, Floa
 
 
 @dataclass(frozen=True)
-class _FittedSGC:
-    smoother: _Smoother
-    regression: LinearModel
-    objective: Objective
-
-    @property
-    def parameters(self) -> int:
-        return self.regression.parameters
-
-    @property
-    def chosen(self) -> Mapping[str, Any]:
-        return {}
-
-    def predict(self, features: Features) -> Predictions:
-        return self.objective.predictions(self.regression.outputs(self.smoother(features)))
+class _FittedSGC(LinearModel):
+    inputs: _Smoother
 
     def arrays(self) -> Arrays:
-        smoother = self.smoother
-        return {
-            **self.regression.arrays(),
-            "sums": smoother.sums,
-            "degrees": smoother.degrees,
-            "frequency": smoother.frequency,
-            "documents": np.array([smoother.documents]),
-        }
+        return {**super().arrays(), **{name: getattr(self.inputs, name) for name in _SHAPES}}
 
 
 @dataclass(frozen=True)
@@ -114,38 +88,25 @@ class SimpleGraphConvolution(System):
     looks_at = frozenset({"patterns", "vector"})
     limits = (NOUNS_ALONE,)
     citation = "Wu, Souza, Zhang, Fifty, Yu and Weinberger (2019)"
-    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
+    search: ClassVar[Search] = {"strength": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)}
 
     corpus_graph: CorpusGraphSettings
-    strength: Annotated[float, Field(ge=1e-9, le=1e9)] = 0.01
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """The method's corpus graph."""
-        return cls(settings.corpus_graph)
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """As many as a pattern has."""
-        return settings.subgraphs.k
+    strength: Strength = 0.01
 
     def fit(self, lesson: Lesson) -> _FittedSGC:
         """Smooth once, then regress; nothing is random."""
         training = lesson.training.features
         graph = build_corpus_graph(training.counts, **self.corpus_graph.model_dump())
         smoothed, sums = smoothed_in_graph(graph, training.array.astype(np.float64))
-        regression = LinearModel.fit(smoothed, lesson, self.strength)
-        smoother = _Smoother(sums, graph.pattern_degrees, graph.frequency, len(training), self.corpus_graph)
-        return _FittedSGC(smoother, regression, lesson.objective)
+        documents = np.array([len(training)])
+        smoother = _Smoother(sums, graph.pattern_degrees, graph.frequency, documents, self.corpus_graph)
+        return _FittedSGC.fit(smoothed, lesson, self.strength, smoother)
 
     def restored(self, arrays: Arrays, objective: Objective) -> _FittedSGC:
         """The smoother's sums and the regression's coefficients."""
-        own = {name: arrays[name] for name in ("sums", "degrees", "frequency", "documents")}
-        patterns = len(own["degrees"])
-        shapes = {"sums": (patterns, None), "degrees": (patterns,), "frequency": (patterns,), "documents": (1,)}
-        expect_shapes(own, shapes)
+        own = {name: arrays[name] for name in _SHAPES}
+        expect_shapes(own, _SHAPES, one=1)
         if own["documents"][0] < max(1, own["frequency"].max(initial=0)) or own["degrees"].min(initial=1) <= 0:
             raise ValueError("the sums are of no documents")
         rest = {name: array for name, array in arrays.items() if name not in own}
-        regression = LinearModel.restored(rest, objective)
-        smoother = _Smoother(own["sums"], own["degrees"], own["frequency"], int(own["documents"][0]), self.corpus_graph)
-        return _FittedSGC(smoother, regression, objective)
+        return _FittedSGC.restored(rest, objective, _Smoother(**own, options=self.corpus_graph))

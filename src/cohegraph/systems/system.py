@@ -1,28 +1,27 @@
 """What a system is: something that learns from graded documents and then judges others."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_type_hints, runtime_checkable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, get_type_hints, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from scipy import sparse
 
 from cohegraph.errors import CohegraphError, in_words
 from cohegraph.features import Features, Material
-from cohegraph.learning.objectives import Objective, Targets
+from cohegraph.learning.objectives import Ints, Objective, Targets, nothing_to_rank
 from cohegraph.settings import Settings
-
-if TYPE_CHECKING:
-    from cohegraph.systems.gcn.training import Trainer
+from cohegraph.systems.gcn.training import Trainer
 
 Reading = Literal["patterns", "vector"] | Material
 Predictions = npt.NDArray[np.float64]
 Arrays = Mapping[str, npt.NDArray[Any]]
+Search = Mapping[str, tuple[Any, ...]]
+Trained = TypeVar("Trained")
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,10 @@ class Graded:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def __getitem__(self, rows: Any) -> Graded:
+    def __getitem__(self, rows: Any) -> "Graded":
         return Graded(self.features[rows], self.targets[rows])
 
-    def __add__(self, other: Graded) -> Graded:
+    def __add__(self, other: "Graded") -> "Graded":
         return Graded(Features.concatenate([self.features, other.features]), self.targets + other.targets)
 
 
@@ -68,38 +67,72 @@ class Lesson:
     on_epoch: OnEpoch | None = None
     label_order: tuple[int, ...] | None = None
 
+    def __post_init__(self) -> None:
+        """Raise where there is nothing to learn."""
+        if not self.objective.can_learn(self.training.targets):
+            raise nothing_to_rank("training documents")
+
     @property
     def seen(self) -> npt.NDArray[np.uint8]:
         """Which outputs can be learnt, (outputs,): not those of levels that no training document has."""
         return self.objective.seen(self.training.targets)
 
-    def narrowed(self) -> Lesson:
-        """The lesson without outputs that cannot be learnt, and without dev documents that have such a target."""
-        seen, objective, dev = self.seen, self.objective, self.dev
-        if dev is not None:
-            chosen = objective.learnable(dev.targets, seen)
-            targets = objective.narrow_targets(dev.targets[chosen], seen)
-            dev = Graded(dev.features[chosen], targets) if chosen.any() else None
-        training = Graded(self.training.features, objective.narrow_targets(self.training.targets, seen))
-        return replace(self, training=training, dev=dev, objective=objective.narrowed(seen))
+    @property
+    def known_dev(self) -> Graded | None:
+        """The dev documents whose target can be predicted; none where these cannot tell one epoch from another."""
+        if self.dev is None:
+            return None
+        known = self.dev[self.objective.learnable(self.dev.targets, self.seen)]
+        return known if len(known) and self.objective.can_learn(known.targets) else None
+
+    def narrowed(self, columns: Ints) -> "Lesson":
+        """The lesson with these outputs only, numbered in this order, and without dev documents of others."""
+
+        def narrow(part: Graded) -> Graded:
+            return Graded(part.features, self.objective.narrow_targets(part.targets, columns))
+
+        dev = None if self.known_dev is None else narrow(self.known_dev)
+        return replace(self, training=narrow(self.training), dev=dev, objective=self.objective.narrowed(columns))
+
+    def watched(self, fitted: "Callable[[Trained, int], Fitted]") -> Callable[[int, Trained], None] | None:
+        """What a training is to call after every epoch; ``fitted`` makes a system of a network and its epoch."""
+        on_epoch = self.on_epoch
+        if on_epoch is None:
+            return None
+
+        def watch(number: int, network: Trained) -> None:
+            # Whatever is drawn at random meanwhile does not disturb the training.
+            with torch.random.fork_rng(devices=[]):
+                on_epoch(number, fitted(network, number).predict)
+
+        return watch
 
 
-class Fitted(Protocol):
-    """A system that has learnt."""
+@dataclass(frozen=True)
+class Fitted(ABC):
+    """A system that has learnt.
+
+    Args:
+        objective: What it predicts.
+        chosen: What was chosen on dev while it learnt (the epoch), as changes to the system.
+    """
+
+    objective: Objective
+    chosen: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
+    @abstractmethod
     def parameters(self) -> int:
         """How many numbers it has learnt."""
 
-    @property
-    def chosen(self) -> Mapping[str, Any]:
-        """What was chosen on dev while it learnt (the epoch), as changes to the system."""
-
+    @abstractmethod
     def predict(self, features: Features) -> Predictions:
         """The predictions of its objective, (documents, outputs): for levels, the probability of each."""
 
     def arrays(self) -> Arrays:
-        """All that was learnt, by name: what `System.restored` takes."""
+        """All that was learnt, by name: what `System.restored` takes. By default, all fields that are arrays."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
 
 @dataclass(frozen=True)
@@ -149,29 +182,34 @@ class System(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str] = ""
-    # Which of the features that every document has it looks at, besides the tallies.
-    looks_at: ClassVar[frozenset[Literal["patterns", "vector"]]] = frozenset()
+    # What it looks at in a document, besides the tallies.
+    looks_at: ClassVar[frozenset[Reading]] = frozenset()
+    # How many sentences a document must have for a system that does not count patterns to see more than its wording.
+    least_sentences: ClassVar[int] = 1
     # How many sentences of a document it reads, where it does not read all of them.
     most_sentences: ClassVar[int | None] = None
     # What it is blind to, a sentence each, for the cards of its models.
     limits: ClassVar[tuple[str, ...]] = ()
     # Changes that the search on dev tries, unless the experiment names others: each list of values by its name.
-    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
-
-    @property
-    def needs(self) -> frozenset[Material]:
-        """What features must hold besides counts, vector and tallies."""
-        return frozenset()
+    search: ClassVar[Search] = {}
+    # Hyper-parameters whose value is not taken from the settings.
+    fixed: ClassVar[Mapping[str, Any]] = {}
 
     @property
     def reads(self) -> frozenset[Reading]:
         """All that it reads of a document besides the tallies."""
-        return frozenset({*self.looks_at, *self.needs})
+        return self.looks_at
+
+    @property
+    def needs(self) -> frozenset[Material]:
+        """What features must hold besides counts, vector and tallies."""
+        return frozenset(one for one in self.reads if one != "patterns" and one != "vector")
 
     @classmethod
-    @abstractmethod
     def of(cls, settings: Settings) -> Self:
-        """The system with those of the settings that concern it."""
+        """The system with those groups of settings that its fields are named after; the rest has its defaults."""
+        names = {item.name for item in fields(cls)} & set(Settings.model_fields)  # type: ignore[arg-type]
+        return cls(**{name: getattr(settings, name) for name in names}).changed(cls.fixed)
 
     @abstractmethod
     def fit(self, lesson: Lesson) -> Fitted:
@@ -186,14 +224,15 @@ class System(ABC):
 
     def __post_init__(self) -> None:
         """Raise where a hyper-parameter is not of its type or out of its range."""
+        hints = get_type_hints(type(self), include_extras=True)
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
             if not isinstance(value, BaseModel):
-                object.__setattr__(self, item.name, _checked(type(self), item.name, value))
+                object.__setattr__(self, item.name, _valid(hints[item.name], value, item.name, value))
 
     def fewest_sentences(self, settings: Settings) -> int:
         """How many sentences a document must have for the system to see more of it than its wording."""
-        return 1
+        return settings.subgraphs.k if "patterns" in self.reads else self.least_sentences
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """The same system with some hyper-parameters changed, named with dots: ``{"training.weight_decay": 0.01}``."""
@@ -206,9 +245,8 @@ class System(ABC):
                     code="no-hyper-parameter",
                 )
             first, _, rest = name.partition(".")
-            values[first] = (
-                _changed_group(values.get(first, getattr(self, first)), rest, value, name) if rest else value
-            )
+            now = values.get(first, getattr(self, first))
+            values[first] = _valid(type(now), now.model_dump() | {rest: value}, name, value) if rest else value
         # All at once: some values are only valid together.
         return replace(self, **values)  # type: ignore[type-var]
 
@@ -225,39 +263,36 @@ class System(ABC):
         return found
 
 
-def _checked(kind: type[System], name: str, value: Any) -> Any:
-    """A value of a field's type and within its range."""
-    hint = get_type_hints(kind, include_extras=True)[name]
-    if isinstance(value, bool) and hint is not bool:
-        raise _not_valid(name, value, "it takes no truth value")
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
-        return adapter.validate_python(value)
-    except ValidationError as error:
-        raise _not_valid(name, value, in_words(error.errors()[0])) from None
+def _valid(hint: Any, value: Any, name: str, given: Any) -> Any:
+    """A value of a type and within its range; otherwise raise, and name the hyper-parameter that was given."""
+    why = "it takes no truth value"
+    if hint is bool or not isinstance(value, bool):
+        config = None if isinstance(hint, type) and issubclass(hint, BaseModel) else ConfigDict(allow_inf_nan=False)
+        try:
+            return TypeAdapter(hint, config=config).validate_python(value)
+        except ValidationError as error:
+            why = in_words(error.errors()[0])
+    raise not_valid(name, given, why)
 
 
-def _changed_group(group: BaseModel, name: str, value: Any, full_name: str) -> BaseModel:
-    try:
-        return type(group).model_validate(group.model_dump() | {name: value})
-    except ValidationError as error:
-        raise _not_valid(full_name, value, in_words(error.errors()[0])) from None
-
-
-def _not_valid(name: str, value: Any, why: str) -> CohegraphError:
+def not_valid(name: str, value: Any, why: str) -> CohegraphError:
+    """What to raise where a hyper-parameter cannot have a value."""
     return CohegraphError(f"{name}={value!r} is not valid: {why}.", code="bad-hyper-parameter")
 
 
-def expect_shapes(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) -> None:
-    """Raise a ValueError where arrays have other names or shapes; None stands for any length."""
+def expect_shapes(arrays: Arrays, shapes: Mapping[str, str], **lengths: int) -> None:
+    """Raise a ValueError where arrays have other names or shapes than these.
+
+    A shape names its axes, such as ``"patterns hidden"``. Axes of the same name have the same length, which ``lengths``
+    may give.
+    """
     if set(arrays) != set(shapes):
         raise ValueError(f"the arrays {', '.join(sorted(set(arrays) ^ set(shapes)))} are missing or too many")
     for name, shape in shapes.items():
-        found = arrays[name].shape
-        fits = len(found) == len(shape) and all(
-            want in (None, length) for want, length in zip(shape, found, strict=True)
-        )
-        if not fits:
+        axes, found = shape.split(), arrays[name].shape
+        if len(axes) != len(found) or any(
+            lengths.setdefault(axis, n) != n for axis, n in zip(axes, found, strict=True)
+        ):
             raise ValueError(f"the array {name} has the shape {found}")
 
 

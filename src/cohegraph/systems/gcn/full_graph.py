@@ -1,7 +1,5 @@
 """Algorithm 3 as it is written: the slow route that the closed form is tested against."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -12,12 +10,7 @@ Matrix = npt.NDArray[np.floating]
 
 
 def full_graph_logits(
-    graph: CorpusGraph,
-    training_vectors: Matrix,
-    weights: sparse.csr_array,
-    vector: Matrix,
-    w0: Matrix,
-    w1: Matrix,
+    graph: CorpusGraph, training_vectors: Matrix, weights: sparse.csr_array, vector: Matrix, w0: Matrix, w1: Matrix
 ) -> Matrix:
     """Logits of one new document: add it to the graph, renormalise all of it, convolve twice (Equations 4 to 6).
 

@@ -12,8 +12,6 @@ and zero vectors for pattern nodes, a forward pass needs only these blocks of th
 The pattern-pattern block changes s alone: pattern vectors are zero and there are two layers, so it carries no signal.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,10 +1,8 @@
 """The paper's method, and what is left of it without its edges."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,28 +10,37 @@ from scipy import sparse
 
 from cohegraph.features import SURFACE_FIGURES, Features
 from cohegraph.graph.corpus_graph import document_weights, pattern_factors
-from cohegraph.learning.objectives import Levels, Objective, Targets
-from cohegraph.settings import CorpusGraphSettings, NodeSettings, Settings, TrainingSettings
+from cohegraph.learning.objectives import Objective, spread
+from cohegraph.settings import CorpusGraphSettings, NodeSettings, TrainingSettings
 from cohegraph.systems.gcn.inputs import DocumentInputs
 from cohegraph.systems.gcn.network import TrainedGCN
-from cohegraph.systems.gcn.training import HeldOut, Task, Trainer, TrainerInMemory
+from cohegraph.systems.gcn.training import HeldOut, Task, Trainer
 from cohegraph.systems.system import (
     NOUNS_ALONE,
     ONE_VECTOR,
     Arrays,
-    Graded,
+    Fitted,
     Lesson,
     PatternShares,
     Predictions,
+    Search,
     System,
     expect_shapes,
 )
 
-_SURFACE = ("surface_mean", "surface_scale")
+_SHAPES = {
+    "w0": "dimensions hidden",
+    "w1": "hidden columns",
+    "pattern_sums": "patterns hidden",
+    "pattern_degrees": "patterns",
+    "pattern_frequency": "patterns",
+    "training_documents": "one",
+    "columns": "columns",
+}
 
 
 @dataclass(frozen=True)
-class FittedGCN:
+class FittedGCN(Fitted):
     """A trained network with what it keeps of the corpus graph.
 
     Shapes: ``frequency`` (patterns,), how many training documents contain each; ``columns`` (columns of W1,), the
@@ -45,34 +52,28 @@ class FittedGCN:
     frequency: npt.NDArray[np.int64]
     documents: int
     options: CorpusGraphSettings
-    objective: Objective
     columns: npt.NDArray[np.int64]
-    epoch: int = 0
 
     @property
     def parameters(self) -> int:
         """The numbers in the two weight matrices."""
         return int(self.network.w0.size + self.network.w1.size)
 
-    @property
-    def chosen(self) -> Mapping[str, Any]:
-        """The epoch."""
-        return {"training.epochs": self.epoch}
-
     def predict(self, features: Features) -> Predictions:
         """Algorithm 3 in closed form, each document by itself."""
         outputs = self.network.outputs(self._weights(features.counts), self.inputs(features))
-        return self._in_order(self.objective.predictions(outputs))
+        return spread(self.objective.predictions(outputs), self.columns, self.objective.outputs)
 
     def shares(self, features: Features) -> PatternShares:
         """What the patterns and the text of one document add to its outputs."""
         weights = self._weights(features.counts)
         dtype = self.network.w0.dtype
         data, vector = weights.data.astype(dtype), self.inputs(features)[0].astype(dtype, copy=False)
-        of_patterns, of_text = self.network.shares_of_one(weights.indices, data, vector)
-        return PatternShares(
-            weights.indices, weights.data, self._in_order(of_patterns), self._in_order(of_text[None])[0]
+        of_patterns, of_text = (
+            spread(found, self.columns, self.objective.outputs)
+            for found in self.network.shares_of_one(weights.indices, data, vector)
         )
+        return PatternShares(weights.indices, weights.data, of_patterns, of_text)
 
     def unseen_subgraphs(self, counts: sparse.csr_array) -> npt.NDArray[np.int64]:
         """How many subgraphs of each document have a pattern that no training document has."""
@@ -81,27 +82,16 @@ class FittedGCN:
 
     def arrays(self) -> Arrays:
         """Weights, sums over training documents, and the statistics of the surface figures if they are used."""
-        gcn, inputs = self.network, self.inputs
-        surface = (np.array(inputs.mean), np.array(inputs.scale)) if inputs.weight else ()
         return {
-            "w0": gcn.w0,
-            "w1": gcn.w1,
-            "pattern_sums": gcn.pattern_sums,
-            "pattern_degrees": gcn.pattern_degrees,
+            **vars(self.network),
             "pattern_frequency": self.frequency,
             "training_documents": np.array([self.documents]),
             "columns": self.columns,
-            **dict(zip(_SURFACE, surface, strict=False)),
+            **self.inputs.arrays(),
         }
 
     def _weights(self, counts: sparse.csr_array) -> sparse.csr_array:
         return weights_of(counts, self.frequency, self.documents, self.options)
-
-    def _in_order(self, by_column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Figures of columns as figures of outputs; an output without a column gets 0."""
-        full = np.zeros((len(by_column), self.objective.outputs), dtype=by_column.dtype)
-        full[:, self.columns] = by_column
-        return full
 
 
 def weights_of(
@@ -121,88 +111,57 @@ class CorpusGCN(System):
     looks_at = frozenset({"patterns", "vector"})
     limits = (NOUNS_ALONE,)
     citation = "Liu, Fu and Strube (2023)"
-    search: ClassVar[Mapping[str, tuple[Any, ...]]] = {"training.weight_decay": (0.001, 0.003, 0.01, 0.03)}
+    search: ClassVar[Search] = {"training.weight_decay": (0.001, 0.003, 0.01, 0.03)}
 
     corpus_graph: CorpusGraphSettings
     nodes: NodeSettings
     training: TrainingSettings
 
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """Corpus graph, nodes and training as set."""
-        return cls(settings.corpus_graph, settings.nodes, settings.training)
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """As many as a pattern has."""
-        return settings.subgraphs.k
-
     def fit(self, lesson: Lesson) -> FittedGCN:
         """Train with all documents in memory."""
-        return self.fit_with(lesson, TrainerInMemory())
+        return self.fit_with(lesson, Trainer())
 
     def fit_with(self, lesson: Lesson, trainer: Trainer) -> FittedGCN:
         """Train in the way of a trainer: in memory, in chunks, or with several processes."""
-        objective, columns = lesson.objective, _columns(lesson)
-        narrow = objective.narrowed(lesson.seen)
+        columns, options = _columns(lesson), self.corpus_graph
+        narrow = lesson.narrowed(columns)
         features, documents = lesson.training.features, len(lesson.training)
         inputs = DocumentInputs.of(features, self.nodes.surface)
-        graph = trainer.graph(features.counts, self.corpus_graph.model_dump())
+        graph = trainer.graph(features.counts, options.model_dump())
 
         def fitted(network: TrainedGCN, epoch: int) -> FittedGCN:
-            return FittedGCN(network, inputs, graph.frequency, documents, self.corpus_graph, objective, columns, epoch)
-
-        def watched(number: int, network: TrainedGCN) -> None:
-            if lesson.on_epoch is not None:
-                lesson.on_epoch(number, fitted(network, number).predict)
+            learnt = (network, inputs, graph.frequency, documents, options, columns)
+            return FittedGCN(lesson.objective, *learnt, chosen={"training.epochs": epoch})
 
         dev = None
-        if lesson.dev is not None and (known := objective.learnable(lesson.dev.targets, lesson.seen)).any():
-            held_out: Graded = lesson.dev[known]
-            weights = weights_of(held_out.features.counts, graph.frequency, documents, self.corpus_graph)
-            dev = HeldOut(weights, inputs(held_out.features), _by_column(held_out.targets, columns, objective))
+        if narrow.dev is not None:
+            weights = weights_of(narrow.dev.features.counts, graph.frequency, documents, options)
+            dev = HeldOut(weights, inputs(narrow.dev.features), narrow.dev.targets)
         task = Task(
             graph,
             inputs.mapped(features),
-            _by_column(lesson.training.targets, columns, objective),
-            narrow,
+            narrow.training.targets,
+            narrow.objective,
             self.training.model_copy(update={"seed": lesson.seed}),
             dev,
-            None if lesson.on_epoch is None else watched,
+            lesson.watched(fitted),
         )
         result = trainer.train(task)
         return fitted(result.network, result.chosen_epoch)
 
     def restored(self, arrays: Arrays, objective: Objective) -> FittedGCN:
         """Two matrices, and sums over the training documents."""
-        surface = _SURFACE if self.nodes.surface else ()
-        hidden, figures = self.training.hidden, len(SURFACE_FIGURES)
-        patterns = len(arrays["pattern_degrees"])
-        expect_shapes(
-            arrays,
-            {
-                "w0": (None, hidden),
-                "w1": (hidden, len(arrays["columns"])),
-                "pattern_sums": (patterns, hidden),
-                "pattern_degrees": (patterns,),
-                "pattern_frequency": (patterns,),
-                "training_documents": (1,),
-                "columns": (None,),
-                **dict.fromkeys(surface, (figures,)),
-            },
-        )
-        columns, documents = arrays["columns"], int(arrays["training_documents"][0])
+        inputs = DocumentInputs.restored(arrays, self.nodes.surface)
+        shapes = _SHAPES | dict.fromkeys(inputs.arrays(), "figures")
+        expect_shapes(arrays, shapes, hidden=self.training.hidden, one=1, figures=len(SURFACE_FIGURES))
+        columns, frequency = arrays["columns"], arrays["pattern_frequency"]
+        documents = int(arrays["training_documents"][0])
         if len(set(columns.tolist()) & set(range(objective.outputs))) != len(columns):
             raise ValueError("the columns of w1 are not those of the objective")
-        if documents < max(1, arrays["pattern_frequency"].max(initial=0)):
+        if documents < max(1, frequency.max(initial=0)):
             raise ValueError("there are fewer documents than one of the patterns has")
-        inputs = DocumentInputs()
-        if surface:
-            mean, scale = (arrays[name].tolist() for name in surface)
-            if min(scale) <= 0:
-                raise ValueError("the surface figures have no spread")
-            inputs = DocumentInputs(self.nodes.surface, tuple(mean), tuple(scale))
-        network = TrainedGCN(*(arrays[name] for name in ("w0", "w1", "pattern_sums", "pattern_degrees")))
-        return FittedGCN(network, inputs, arrays["pattern_frequency"], documents, self.corpus_graph, objective, columns)
+        network = TrainedGCN(*(arrays[item.name] for item in fields(TrainedGCN)))
+        return FittedGCN(objective, network, inputs, frequency, documents, self.corpus_graph, columns)
 
 
 def _columns(lesson: Lesson) -> npt.NDArray[np.int64]:
@@ -213,24 +172,13 @@ def _columns(lesson: Lesson) -> npt.NDArray[np.int64]:
     return np.array([level for level in lesson.label_order if level in seen], dtype=np.int64)
 
 
-def _by_column(targets: Targets, columns: npt.NDArray[np.int64], objective: Objective) -> Targets:
-    """Targets with levels numbered as the columns are."""
-    if not isinstance(objective, Levels):
-        return targets
-    return Targets(np.argsort(columns)[np.searchsorted(np.sort(columns), targets.values)], targets.groups)
-
-
 @dataclass(frozen=True)
 class WithoutPatternEdges(CorpusGCN):
     """The method without edges between patterns (the paper's "- ESS")."""
 
     name = "gcn-no-pmi"
     title = "GCN without pattern edges"
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """The method without edges between patterns."""
-        return super().of(settings).changed({"corpus_graph.pmi": False})
+    fixed: ClassVar[Mapping[str, Any]] = {"corpus_graph.pmi": False}
 
 
 @dataclass(frozen=True)
@@ -244,12 +192,4 @@ class WithoutEdges(CorpusGCN):
     title = "GCN without edges"
     looks_at = frozenset({"vector"})
     limits = (ONE_VECTOR,)
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """The method without edges."""
-        return super().of(settings).changed({"corpus_graph.pmi": False, "corpus_graph.weighting": "none"})
-
-    def fewest_sentences(self, settings: Settings) -> int:
-        """It sees the wording alone."""
-        return 1
+    fixed: ClassVar[Mapping[str, Any]] = {"corpus_graph.pmi": False, "corpus_graph.weighting": "none"}

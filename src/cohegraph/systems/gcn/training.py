@@ -1,10 +1,9 @@
 """Full-batch training of the GCN on a corpus graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ from scipy import sparse
 
 from cohegraph.features.mapped_vectors import MappedVectors
 from cohegraph.graph.corpus_graph import CorpusGraph, build_corpus_graph
-from cohegraph.learning.loop import Dev, Schedule, Training, optimise, whole_step
+from cohegraph.learning.loop import Training, backward, optimise
 from cohegraph.learning.objectives import Loss, Objective, Targets
 from cohegraph.settings import TrainingSettings
 from cohegraph.systems.gcn.network import GCN, TrainedGCN, TrainingGraph
@@ -61,87 +60,50 @@ class Task:
         return self.objective.loss(self.targets, self.dtype, self.settings.class_weights)
 
     @property
-    def scored_on_dev(self) -> Dev[TrainedGCN] | None:
-        """How to measure a network on the dev documents, where there are any."""
-        dev = self.dev
+    def scored_on_dev(self) -> Callable[[TrainedGCN], tuple[float, float]] | None:
+        """How good a network is on the dev documents, where there are any."""
+        dev, objective = self.dev, self.objective
         if dev is None:
             return None
-        return Dev(lambda now: now.outputs_together(dev.weights, dev.vectors), dev.targets, self.objective)
+        return lambda now: objective.quality(now.outputs_together(dev.weights, dev.vectors), dev.targets)
 
     def new_network(self) -> tuple[GCN, torch.Generator]:
         """A network with its first weights, and the generator that they were drawn from."""
         settings = self.settings
         generator = torch.Generator().manual_seed(settings.seed)
-        gcn = GCN(
-            self.vectors.shape[1],
-            settings.hidden,
-            self.objective.outputs,
-            init=settings.init,
-            generator=generator,
-            dtype=self.dtype,
-        )
-        return gcn, generator
+        sizes = (self.vectors.shape[1], settings.hidden, self.objective.outputs)
+        return GCN(*sizes, init=settings.init, generator=generator, dtype=self.dtype), generator
 
 
-class Trainer(Protocol):
-    """How the GCN is trained: where documents lie, and who shares the work."""
+class Trainer:
+    """How the GCN is trained: with all documents in memory; a subclass may do it otherwise."""
 
     def graph(self, counts: sparse.csr_array, options: Mapping[str, Any]) -> CorpusGraph:
         """The corpus graph of training documents, or the part of it that `train` takes."""
-
-    def train(self, task: Task) -> Training[TrainedGCN]:
-        """As the function `train`."""
-
-
-@dataclass(frozen=True)
-class TrainerInMemory:
-    """All documents at once."""
-
-    def graph(self, counts: sparse.csr_array, options: Mapping[str, Any]) -> CorpusGraph:
-        """See `Trainer`."""
         return build_corpus_graph(counts, **options)
 
     def train(self, task: Task) -> Training[TrainedGCN]:
-        """See `Trainer`."""
-        return train(task)
-
-
-def train(task: Task) -> Training[TrainedGCN]:
-    """Train the GCN with all documents in memory; see `optimise`."""
-    gcn, generator = task.new_network()
-    return optimise(
-        _GCNOnGraph(gcn, task, generator),
-        Schedule.of(task.settings),
-        generator,
-        dev=task.scored_on_dev,
-        on_epoch=task.on_epoch,
-    )
+        """Train the GCN; see `optimise`."""
+        gcn, generator = task.new_network()
+        network = _GCNOnGraph(gcn, task, generator)
+        return optimise(network, task.settings, generator, dev=task.scored_on_dev, on_epoch=task.on_epoch)
 
 
 class _GCNOnGraph:
     """A GCN with the graph that it is trained on."""
 
     def __init__(self, gcn: GCN, task: Task, generator: torch.Generator) -> None:
-        self._gcn, self._settings, self._generator, self._loss = gcn, task.settings, generator, task.loss
+        self._gcn, self._loss = gcn, task.loss
         self._vectors = torch.from_numpy(np.asarray(task.vectors)).to(task.dtype)
         self._graph = TrainingGraph(task.graph, task.dtype)
+        share = {"dropout": task.settings.dropout, "input_dropout": task.settings.input_dropout}
+        self._outputs = partial(gcn, self._vectors, self._graph, generator=generator, **share)
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         return self._gcn.parameters()
 
     def steps(self) -> Iterable[Callable[[], float]]:
-        return [lambda: whole_step(self._loss, self._outputs())]
-
-    def _outputs(self) -> torch.Tensor:
-        settings = self._settings
-        outputs: torch.Tensor = self._gcn(
-            self._vectors,
-            self._graph,
-            dropout=settings.dropout,
-            input_dropout=settings.input_dropout,
-            generator=self._generator,
-        )
-        return outputs
+        return [lambda: backward(self._loss(self._outputs()))]
 
     def trained(self) -> TrainedGCN:
         return self._gcn.trained(self._vectors, self._graph)
