@@ -9,8 +9,6 @@ product of matrices: with W the times that each document was drawn, (draws, docu
 says which cell of the confusion matrix it falls into, W times these rows are the confusion matrices of all draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,7 +46,6 @@ class SectionRuns:
     levels: int
     runs: tuple[Run, ...]
     scores: Floats | None = None
-    ordered: bool = True
 
     @cached_property
     def tested(self) -> npt.NDArray[np.bool_]:
@@ -58,14 +55,18 @@ class SectionRuns:
             found[run.documents] = True
         return found
 
-    def mean_probabilities(self) -> Floats:
-        """One opinion a document: the mean of all runs; NaN for documents never tested."""
-        total, times = np.zeros((len(self.gold), self.levels)), np.zeros(len(self.gold))
-        for run in self.runs:
-            np.add.at(total, run.documents, run.probabilities)
-            np.add.at(times, run.documents, 1)
+    def mean(self, of_run: Callable[[Run], Floats]) -> Floats:
+        """One value per document, or one row: the mean over runs; NaN for documents never tested."""
+        values = np.concatenate([of_run(run) for run in self.runs])
+        documents = np.concatenate([run.documents for run in self.runs])
+        total = np.zeros((len(self.gold), *values.shape[1:]))
+        np.add.at(total, documents, values)
         with np.errstate(invalid="ignore"):
-            return np.asarray(total / times[:, None])
+            return np.asarray((total.T / np.bincount(documents, minlength=len(self.gold))).T)
+
+    def mean_probabilities(self) -> Floats:
+        """One opinion per document."""
+        return self.mean(lambda run: run.probabilities)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The results of an experiment, arranged for questions: which system is how good, where, and better than which."""
 
-from __future__ import annotations
-
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
 
@@ -25,9 +24,9 @@ from cohegraph.experiments.measures import (
 )
 from cohegraph.experiments.runner import Finished
 from cohegraph.experiments.significance import Comparison, compare
+from cohegraph.experiments.units import Result
+from cohegraph.features import Features
 from cohegraph.systems.registry import system_named
-
-_PERCENT = 100.0
 
 
 class Outcome:
@@ -63,9 +62,22 @@ class Outcome:
         plan = next(plan for plan in self.experiment.systems if plan.name == system)
         return plan.title or system_named(system).title
 
+    @property
+    def titles(self) -> list[str]:
+        """What all systems are called, in the order of tables."""
+        return [self.title(system) for system in self.systems]
+
     def runs(self, system: str, section: str, variant: str = "") -> SectionRuns:
         """All runs of a system in a section."""
         return self._runs[variant, system, section]
+
+    def features(self, section: str) -> Features:
+        """The features of a section's documents."""
+        return self.finished.work.features["", section]
+
+    def results(self, system: str) -> list[Result]:
+        """The results of a system, without those of variants."""
+        return [result for result in self.finished.results if (result.system, result.variant) == (system, "")]
 
     @cached_property
     def measures(self) -> dict[str, Callable[[SectionRuns, Floats], Estimate]]:
@@ -102,10 +114,9 @@ class Outcome:
         """The accuracy of the first system against that of the second."""
         pairs = tuple(zip((first, second), variants, strict=True))
         estimates = [self.overall(system, "accuracy", variant) for system, variant in pairs]
-        runs = [
-            [self.runs(system, section, variant) for section in self.corpus.section_names] for system, variant in pairs
-        ]
-        return compare(estimates[0], estimates[1], runs[0], runs[1])
+        sections = self.corpus.section_names
+        runs = [[self.runs(system, section, variant) for section in sections] for system, variant in pairs]
+        return compare(*estimates, *runs)
 
     @cached_property
     def _draws(self) -> dict[str, Floats]:
@@ -119,29 +130,19 @@ class Outcome:
         return found
 
     def _arranged(self) -> dict[tuple[str, str, str], SectionRuns]:
-        work = self.finished.work
+        work, corpus = self.finished.work, self.corpus
         local = {fold.name: work.local(fold) for fold in work.folds}
-        runs: dict[tuple[str, str, str], list[Run]] = {}
+        runs = defaultdict[tuple[str, str, str], list[Run]](list)
         for result in self.finished.results:
             fold = local[result.fold]
-            probabilities = np.array(result.probabilities, dtype=np.float64)
-            key = (result.variant, result.system, fold.section)
-            runs.setdefault(key, []).append(Run(fold.test, probabilities))
-        codes = self.corpus.codes
-        scores = None if self.corpus.scores is None else np.array(self.corpus.scores)
-        arranged = {}
-        for (variant, system, section), found in runs.items():
-            rows = self.corpus.rows_of(section)
-            arranged[variant, system, section] = SectionRuns(
-                gold=codes[rows],
-                levels=len(self.corpus.levels),
-                runs=tuple(found),
-                scores=None if scores is None else scores[rows],
-                ordered=self.corpus.ordered,
-            )
-        return arranged
-
-
-def percent(estimate: Estimate) -> tuple[float, float]:
-    """Mean and std in per cent."""
-    return _PERCENT * estimate.mean, _PERCENT * estimate.std
+            run = Run(fold.test, np.array(result.probabilities, dtype=np.float64))
+            runs[result.variant, result.system, fold.section].append(run)
+        rows = {section: corpus.rows_of(section) for section in corpus.section_names}
+        gold = {section: corpus.codes[rows[section]] for section in rows}
+        scores = {
+            section: None if corpus.scores is None else np.array(corpus.scores)[rows[section]] for section in rows
+        }
+        return {
+            key: SectionRuns(gold[key[2]], len(corpus.levels), tuple(found), scores[key[2]])
+            for key, found in runs.items()
+        }

@@ -70,10 +70,10 @@ def part(name: str) -> str:
 
 
 @cache
-def environment() -> Environment:
-    """The templates of the page."""
+def environment(folder: str = "page") -> Environment:
+    """The templates of the page, or of another folder of data."""
     return Environment(
-        loader=PackageLoader("cohegraph", "data/page"),
+        loader=PackageLoader("cohegraph", f"data/{folder}"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
