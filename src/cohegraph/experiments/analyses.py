@@ -79,9 +79,7 @@ def accuracy_by_length(outcome: Outcome) -> Table:
         tested = outcome.runs(outcome.systems[0], section).tested
         lengths.append(outcome.features(section).tally("words")[tested])
         for system in outcome.systems:
-            runs = outcome.runs(system, section)
-            share = runs.mean(lambda run, gold=runs.gold: (run.predicted == gold[run.documents]).astype(np.float64))
-            right[system].append(share[tested])
+            right[system].append(outcome.runs(system, section).mean_accuracy()[tested])
     words = np.concatenate(lengths)
     shares = {system: np.concatenate(parts) for system, parts in right.items()}
     wanted = outcome.experiment.analyses.length_bins

@@ -68,6 +68,10 @@ class SectionRuns:
         """One opinion per document."""
         return self.mean(lambda run: run.probabilities)
 
+    def mean_accuracy(self) -> Floats:
+        """The share of its runs in which a document's level is right."""
+        return self.mean(lambda run: (run.predicted == self.gold[run.documents]).astype(np.float64))
+
 
 @dataclass(frozen=True)
 class Estimate:

@@ -59,8 +59,7 @@ class Outcome:
 
     def title(self, system: str) -> str:
         """What a system is called in tables."""
-        plan = next(plan for plan in self.experiment.systems if plan.name == system)
-        return plan.title or system_named(system).title
+        return self.experiment.plan_of(system).title or system_named(system).title
 
     @property
     def titles(self) -> list[str]:
@@ -116,7 +115,7 @@ class Outcome:
         estimates = [self.overall(system, "accuracy", variant) for system, variant in pairs]
         sections = self.corpus.section_names
         runs = [[self.runs(system, section, variant) for section in sections] for system, variant in pairs]
-        return compare(*estimates, *runs)
+        return compare(estimates[0], estimates[1], runs[0], runs[1])
 
     @cached_property
     def _draws(self) -> dict[str, Floats]:

@@ -1,6 +1,6 @@
 """Everything that people look at: tables as files, figures as files, and one page that shows all of it.
 
-The page is a single HTML file that loads nothing: figures are inside it as SVG in the page's own ink, for light and dark.
+The page is a single HTML file that loads nothing: figures are inside it as SVG in its own ink, for light and dark.
 """
 
 import json
