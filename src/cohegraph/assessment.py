@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 _UNKNOWN_SHARE = 0.5
 _FEWEST_NOUNS = 4
 _UNSEEN_SHARE = 0.1
+_PLAINLY_UNLIKE = 1.1
 # Of the probability of the most probable level.
 _SURE, _FAIRLY_SURE = 0.8, 0.6
 Sureness = Literal["sure", "fairly sure", "unsure"]
@@ -103,6 +104,8 @@ def notices_of(
     in_graph = sentences - counts["dropped_sentences"]
     verdict = "the probabilities mean nothing" if k is None else "every level is as likely as any other"
     unlike = 0.0 if unlikeness is None else unlikeness
+    # Of a text just beyond the border a factor would say nothing.
+    factor = f"at least {unlike:.1f} times " if unlike >= _PLAINLY_UNLIKE else ""
     rules = (
         (not sentences, "no-sentence", f"There is no sentence: {verdict}."),
         (
@@ -153,8 +156,8 @@ def notices_of(
         (
             sentences and unlike > 1,
             "unlike",
-            f"It is unlike the texts that the model learnt from (it differs from them {unlike:.1f} times as much as "
-            "99 % of them do from the others): the verdict may mean little.",
+            f"It is unlike the texts that the model learnt from: 99 % of them are {factor}closer to their average. The "
+            "verdict may mean little.",
         ),
         (
             not looks_english,

@@ -50,7 +50,17 @@ class CorpusPlan(_Group):
                 f"Say where the corpus '{self.kind}' is: --corpus PLACE, or path in the experiment file.",
                 code="no-path",
             )
-        return read_corpus(self.kind, self.path, self.options, self.sections).in_words()
+        try:
+            return read_corpus(self.kind, self.path, self.options, self.sections).in_words()
+        except CohegraphError as error:
+            if error.code != "ratings-as-levels":
+                raise
+            raise CohegraphError(
+                "The labels are ratings, numbers with fractions, and experiments compare systems on levels only: name "
+                "a column with levels, as words or whole numbers (--label-column, or label_column among the corpus's "
+                "options).",
+                code=error.code,
+            ) from None
 
     @property
     def partial(self) -> bool:

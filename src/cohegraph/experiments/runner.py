@@ -197,6 +197,12 @@ def _check_systems(experiment: Experiment, corpus: Corpus) -> None:
     """Raise for a hyper-parameter or value that does not exist, before hours have gone into the others."""
     for variant in experiment.arms:
         settings = experiment.settings_of(corpus.section_names[0], variant.name)
+        if settings.objective.kind != "levels":
+            raise CohegraphError(
+                "Experiments compare systems on levels only: leave out objective.kind, and compare models of other "
+                "objectives with 'cohegraph train'.",
+                code="levels-only",
+            )
         for name in variant.systems:
             system = experiment.system(name, settings)
             if not [system.changed(changes) for changes in candidates(experiment.search(name, variant))]:

@@ -29,7 +29,7 @@ class _Line:
 
 
 def draw_example(linked: LinkedDocument, title: str) -> Figure:
-    """The graph on the left, one arc per link; on the right the text, boxes around nouns, filled if a link uses them.
+    """The graph on the left, one arc per link; on the right the text, boxes around words, filled if a link uses them.
 
     A long document is cut at a whole sentence; the title says so.
     """
@@ -75,7 +75,7 @@ def _lines(linked: LinkedDocument) -> Iterator[_Line]:
 
 
 def _marked(linked: LinkedDocument) -> dict[tuple[int, int], bool]:
-    """The places of all nouns and of all words behind links, and whether a link uses them.
+    """The places of all words behind links and, where nouns make links, of all nouns, and whether a link uses them.
 
     A link names one pair of words; a reader expects a repeated noun to be marked every time.
     """
@@ -87,8 +87,9 @@ def _marked(linked: LinkedDocument) -> dict[tuple[int, int], bool]:
             if start >= 0:
                 behind[start, end] = True
                 words[node].add(text[start:end].casefold())
+    shown = "nouns" in linked.links.kinds
     nouns = {
-        node: {(noun.start, noun.end): noun.text.casefold() for noun in sentences[sentence].nouns}
+        node: {(noun.start, noun.end): noun.text.casefold() for noun in sentences[sentence].nouns if shown}
         for node, sentence in enumerate(linked.kept)
     }
     for source, target in _pairs(linked):
