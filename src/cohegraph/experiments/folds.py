@@ -231,24 +231,15 @@ def _check_read(folds: list[Fold], corpus: Corpus, file: Path) -> None:
         )
     for fold in folds:
         everything = np.concatenate(fold.parts)
-        rules = (
-            (fold.section in corpus.section_names, "unknown-section", "is of a section that this corpus does not have"),
-            (
-                len(np.unique(everything)) == len(everything),
-                "same-document",
-                "has a document in two of its parts: it would be tested on itself",
-            ),
-            (
-                np.isin(everything, corpus.rows_of(fold.section)).all(),
-                "other-section",
-                "has documents of another section than its own",
-            ),
-            (
-                all(len(part) for part in fold.parts),
-                "empty-part",
-                "has no documents to train, to choose or to test with",
-            ),
-        )
-        for holds, code, what in rules:
+        known = fold.section in corpus.section_names
+        apart = len(np.unique(everything)) == len(everything)
+        inside = np.isin(everything, corpus.rows_of(fold.section)).all()
+        whole = all(len(part) for part in fold.parts)
+        for holds, code, what in (
+            (known, "unknown-section", "is of a section that this corpus does not have"),
+            (apart, "same-document", "has a document in two of its parts: it would be tested on itself"),
+            (inside, "other-section", "has documents of another section than its own"),
+            (whole, "empty-part", "has no documents to train, to choose or to test with"),
+        ):
             if not holds:
                 raise CohegraphError(f"Fold {fold.name} {what}.", code=code)

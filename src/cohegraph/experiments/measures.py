@@ -84,6 +84,9 @@ class Estimate:
     draws: Floats
 
 
+Measure = Callable[[SectionRuns, Floats], Estimate]
+
+
 # Each takes confusion matrices (..., gold, predicted) and gives their values (...).
 def accuracy(confusion: Floats) -> Floats:
     """Share of documents whose level is right."""
@@ -216,3 +219,18 @@ def average(estimates: Sequence[Estimate]) -> Estimate:
     low, high = np.nanpercentile(draws, _INTERVAL)
     mean, std = (float(np.mean([getattr(estimate, name) for estimate in known])) for name in ("mean", "std"))
     return Estimate(mean, std, float(low), float(high), draws)
+
+
+def measures_of(levels: Sequence[str], *, ordered: bool, scored: bool) -> dict[str, Measure]:
+    """All measures of a corpus by their names in tables; some need levels in an order, one graders' scores."""
+
+    def of(measure: Callable[[Floats], Floats]) -> Measure:
+        return lambda section, weights: estimate(section, measure, weights)
+
+    found = {"accuracy": of(accuracy), "macro-F1": of(macro_f1)}
+    if ordered:
+        found |= {"QWK": of(quadratic_kappa), "adjacent": of(adjacent_accuracy)}
+    if ordered and scored:
+        found["Spearman"] = rank_correlation
+    found["ECE"] = calibration_error
+    return found | {f"accuracy on {level}": of(recall_of(code)) for code, level in enumerate(levels)}

@@ -1,27 +1,11 @@
 """The results of an experiment, arranged for questions: which system is how good, where, and better than which."""
 
 from collections import defaultdict
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
-from cohegraph.experiments.measures import (
-    Estimate,
-    Floats,
-    Run,
-    SectionRuns,
-    accuracy,
-    adjacent_accuracy,
-    average,
-    calibration_error,
-    draw_documents,
-    estimate,
-    macro_f1,
-    quadratic_kappa,
-    rank_correlation,
-    recall_of,
-)
+from cohegraph.experiments.measures import Estimate, Floats, Run, SectionRuns, average, draw_documents, measures_of
 from cohegraph.experiments.runner import Finished
 from cohegraph.experiments.significance import Comparison, compare
 from cohegraph.experiments.units import Result
@@ -36,6 +20,8 @@ class Outcome:
         self.finished = finished
         self.corpus = finished.work.corpus
         self.experiment = finished.work.experiment
+        corpus = self.corpus
+        self.measures = measures_of(corpus.levels, ordered=corpus.ordered, scored=corpus.scores is not None)
         self._runs = self._arranged()
         self._estimates: dict[tuple[str, str, str], dict[str, Estimate]] = {}
 
@@ -77,22 +63,6 @@ class Outcome:
     def results(self, system: str) -> list[Result]:
         """The results of a system, without those of variants."""
         return [result for result in self.finished.results if (result.system, result.variant) == (system, "")]
-
-    @cached_property
-    def measures(self) -> dict[str, Callable[[SectionRuns, Floats], Estimate]]:
-        """All measures that this corpus allows, by the name they have in tables."""
-
-        def of(measure: Callable[[Floats], Floats]) -> Callable[[SectionRuns, Floats], Estimate]:
-            return lambda section, weights: estimate(section, measure, weights)
-
-        found = {"accuracy": of(accuracy), "macro-F1": of(macro_f1)}
-        if self.corpus.ordered:
-            found |= {"QWK": of(quadratic_kappa), "adjacent": of(adjacent_accuracy)}
-        if self.corpus.ordered and self.corpus.scores is not None:
-            found["Spearman"] = rank_correlation
-        found["ECE"] = calibration_error
-        found |= {f"accuracy on {level}": of(recall_of(code)) for code, level in enumerate(self.corpus.levels)}
-        return found
 
     def estimates(self, system: str, measure: str, variant: str = "") -> dict[str, Estimate]:
         """A measure of a system in every section, and under "" its mean over sections."""

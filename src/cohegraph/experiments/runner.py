@@ -17,13 +17,9 @@ folder are kept behind the others, in case the plan is changed back.
 import gc
 import hashlib
 import json
-import os
 import platform
-import signal
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -43,6 +39,8 @@ from cohegraph.features import Features, Featurizer
 from cohegraph.features.cache import FeatureCache
 from cohegraph.files import write_atomically
 from cohegraph.progress import track
+from cohegraph.scale.processes import cores as available_cores
+from cohegraph.scale.processes import end_with_parent
 from cohegraph.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "spacy", "stanza")
@@ -176,7 +174,7 @@ def run_units(work: Work, folder: Path, *, cores: int | None = None, show_progre
     # Whole lines only: a half-written last one would spoil the first that is added to it.
     files.write_lines(folder / files.RESULTS, done.values())
     files.write_lines(folder / files.COSTS, costs.values())
-    fresh = _run_all(work, waiting, cores or _cores())
+    fresh = _run_all(work, waiting, cores or available_cores())
     finished, show = len(units) - len(waiting), show_progress and bool(waiting)
     for result, cost in track(fresh, "training and testing", len(units), done=finished, show=show):
         # The cost first: a result without a cost would never get one.
@@ -220,7 +218,7 @@ def _about(work: Work) -> dict[str, Any]:
         "cohegraph": __version__,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
-        "machine": f"{platform.system()} {platform.machine()}, {_cores()} cores",
+        "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores",
         "corpus": {
             "name": corpus.name,
             "documents": len(corpus),
@@ -244,10 +242,6 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 # What a worker process knows of the work it shares in; set once when it starts.
 _work: Work | None = None
 
@@ -256,25 +250,13 @@ def _run_all(work: Work, units: list[Unit], cores: int) -> Iterator[tuple[Result
     """Results as they come. Each process has one thread: more would slow each other down."""
     if not units:
         return
-    workers = min(cores, len(units))
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (work, os.getpid()))
-    ahead = 2 * workers
-    queue = iter(units)
-    running: set[Future[tuple[Result, Cost]]] = set()
+    pool = ProcessPoolExecutor(min(cores, len(units)), get_context("spawn"), _start_worker, (work,))
     try:
-        while True:
-            for unit in queue:
-                running.add(pool.submit(_run_in_worker, unit))
-                if len(running) >= ahead:
-                    break
-            if not running:
-                break
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                yield future.result()
+        for future in as_completed(pool.submit(_run_in_worker, unit) for unit in units):
+            yield future.result()
     except BrokenProcessPool:
         raise CohegraphError(
-            "A worker process ended unexpectedly, perhaps for want of memory: run the same command again with fewer "
+            "A worker process ended unexpectedly, perhaps for lack of memory: run the same command again with fewer "
             "--cores; what is finished is kept.",
             code="process-ended",
         ) from None
@@ -285,30 +267,22 @@ def _run_all(work: Work, units: list[Unit], cores: int) -> Iterator[tuple[Result
             process.terminate()
 
 
-def _start_worker(work: Work, parent: int) -> None:
+def _start_worker(work: Work) -> None:
     import torch
     from threadpoolctl import threadpool_limits
 
     global _work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     torch.set_num_threads(1)
     threadpool_limits(1)
-    # What is loaded at first use would else count as memory of the first system that runs.
+    # Or what is loaded at first use would count as memory of the first system that runs.
     warm = torch.nn.Linear(1, 1)
     warm(torch.ones(1, 1)).sum().backward()
     torch.optim.Adam(warm.parameters()).step()
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _work = work
     # Every unit collects garbage before it measures memory: what the libraries hold need not be searched each time.
     gc.collect()
     gc.freeze()
-
-
-def _end_with(parent: int) -> None:
-    """End when the parent is gone, however it went: a killed process cannot tell its children."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
 
 
 def _run_in_worker(unit: Unit) -> tuple[Result, Cost]:

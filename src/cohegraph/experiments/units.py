@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel
 
 from cohegraph.experiments.folds import Fold
 from cohegraph.features import Features
@@ -55,14 +54,15 @@ class Unit:
         """Changes when the documents, their features, the system, its hyper-parameters or the way of choosing do."""
         chosen = {
             "system": self.system.name,
-            "hyper-parameters": _plain(asdict(self.system)),  # type: ignore[call-overload]
-            "search": _plain(dict(self.search)),
+            "hyper-parameters": asdict(self.system),  # type: ignore[call-overload]
+            "search": dict(self.search),
             "choose by": self.choose_by,
             "refit": self.refit,
             "best on test": self.best_on_test,
             "made from": self.made_from,
         }
-        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
+        plain = json.dumps(chosen, sort_keys=True, default=lambda group: group.model_dump(mode="json"))
+        return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
 
 class _Line:
@@ -174,16 +174,6 @@ def candidates(search: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]
     """Every combination of the values to try."""
     for values in itertools.product(*search.values()):
         yield dict(zip(search, values, strict=True))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 def _resident() -> float:
