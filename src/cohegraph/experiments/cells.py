@@ -6,24 +6,10 @@ from dataclasses import replace
 from cohegraph.experiments.measures import Estimate
 from cohegraph.experiments.outcome import Outcome
 from cohegraph.experiments.significance import Comparison
-from cohegraph.experiments.table import Cell, Interval, Number, with_best
+from cohegraph.experiments.table import Interval, Number, with_best
 
-_SMALLEST_P = 0.0001
 # All other measures are in %.
 OF_ONE = ("QWK", "Spearman")
-COMPARISON_COLUMNS = ("difference", "95 % interval", "p (bootstrap)", "only first", "only second", "p (McNemar)")
-
-
-def comparison_cells(found: Comparison) -> tuple[Cell, ...]:
-    """A comparison as cells under COMPARISON_COLUMNS."""
-    return (
-        Number(100 * found.difference, signed=True),
-        interval_of(found),
-        Number(found.p_bootstrap, decimals=4),
-        Number(found.only_first, decimals=0),
-        Number(found.only_second, decimals=0),
-        Number(found.p_mcnemar, decimals=4) if found.p_mcnemar >= _SMALLEST_P else f"<{_SMALLEST_P}",
-    )
 
 
 def interval_of(found: Estimate | Comparison) -> Interval:

@@ -11,13 +11,7 @@ from cohegraph.experiments.analyses import BOX, WILSON
 from cohegraph.experiments.summary import Summary
 from cohegraph.experiments.table import Cell, Interval, Number, Table
 from cohegraph.graph.catalogue import Pattern, pattern_named
-from cohegraph.plots.charts import (
-    draw_accuracy_by_length,
-    draw_level_distribution,
-    draw_sensitivity,
-    draw_structure_by_level,
-    draw_systems,
-)
+from cohegraph.plots import charts
 from cohegraph.plots.style import save
 from cohegraph.plots.top_patterns import draw_top_patterns
 
@@ -49,24 +43,24 @@ def figures(summary: Summary) -> Iterator[NamedFigure]:
     yield NamedFigure(
         "systems",
         "Accuracy of every system with its 95 % interval over documents.",
-        lambda: draw_systems(_systems(tables["measures"]), summary.method, "accuracy, %"),
+        lambda: charts.draw_systems(_systems(tables["measures"]), summary.method, "accuracy, %"),
     )
     # The same order in all figures: the baseline, then the method.
     compared = tuple(dict.fromkeys((summary.baseline, summary.method)))
     yield NamedFigure(
         "level-distribution",
         "Predicted levels against the true ones.",
-        lambda: draw_level_distribution(*_level_shares(tables["level-distribution"], compared)),
+        lambda: charts.draw_level_distribution(*_level_shares(tables["level-distribution"], compared)),
     )
     yield NamedFigure(
         "accuracy-by-length",
         f"Accuracy against document length, in bins of about equally many documents. {WILSON}",
-        lambda: draw_accuracy_by_length(*_accuracy_by_length(tables["accuracy-by-length"], compared)),
+        lambda: charts.draw_accuracy_by_length(*_accuracy_by_length(tables["accuracy-by-length"], compared)),
     )
     yield NamedFigure(
         "structure-by-level",
         "Structure of documents by level: boxes hold half of the documents, dots are means.",
-        lambda: draw_structure_by_level(_boxes(tables["structure-quartiles"])),
+        lambda: charts.draw_structure_by_level(_boxes(tables["structure-quartiles"])),
     )
     yield from _figures_of_top_patterns(summary)
     if "sensitivity" in tables:
@@ -75,7 +69,7 @@ def figures(summary: Summary) -> Iterator[NamedFigure]:
             "sensitivity",
             f"Accuracy of {summary.method} with one setting changed at a time, with its 95 % interval over documents; "
             "dotted: the value used elsewhere here.",
-            lambda: draw_sensitivity(curves, _used(summary, curves)),
+            lambda: charts.draw_sensitivity(curves, _used(summary, curves)),
         )
 
 

@@ -8,16 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from cohegraph.experiments import paper
-from cohegraph.experiments.cells import (
-    COMPARISON_COLUMNS,
-    OF_ONE,
-    bold_in_words,
-    comparison_cells,
-    interval_of,
-    measured,
-    of_systems,
-    runs_in_words,
-)
+from cohegraph.experiments.cells import OF_ONE, bold_in_words, interval_of, measured, of_systems, runs_in_words
 from cohegraph.experiments.outcome import Outcome
 from cohegraph.experiments.table import Cell, Number, Table, by_columns
 from cohegraph.experiments.units import Cost
@@ -150,17 +141,24 @@ def comparisons(outcome: Outcome) -> Table:
     """Every two systems against each other, the method's pairs first."""
     others = [system for system in outcome.systems if system != outcome.method]
     pairs = [*((outcome.method, other) for other in others), *combinations(reversed(others), 2)]
-    rows = tuple(
-        (outcome.title(first), outcome.title(second), *comparison_cells(outcome.comparison(first, second)))
-        for first, second in pairs
-    )
-    note = (
+    found = [outcome.comparison(first, second) for first, second in pairs]
+    return by_columns(
+        "comparisons",
+        f"All pairs of systems on {outcome.corpus.name}",
+        [
+            ("system", [outcome.title(first) for first, _ in pairs]),
+            ("against", [outcome.title(second) for _, second in pairs]),
+            ("difference", [Number(100 * one.difference, signed=True) for one in found]),
+            ("95 % interval", [interval_of(one) for one in found]),
+            ("p (bootstrap)", [Number(one.p_bootstrap, decimals=4) for one in found]),
+            ("only first", [Number(one.only_first, decimals=0) for one in found]),
+            ("only second", [Number(one.only_second, decimals=0) for one in found]),
+            ("p (McNemar)", [Number(p, decimals=4) if (p := one.p_mcnemar) >= 0.0001 else "<0.0001" for one in found]),
+        ],
         "Difference of the mean accuracies in points, its 95 % interval and two-sided p from a paired bootstrap "
         "over documents; McNemar's exact test on one decision per document (mean probabilities over runs): documents "
-        "that only the first, and only the second, has right. p values are not corrected for the number of pairs."
+        "that only the first, and only the second, has right. p values are not corrected for the number of pairs.",
     )
-    columns = ("system", "against", *COMPARISON_COLUMNS)
-    return Table("comparisons", f"All pairs of systems on {outcome.corpus.name}", columns, rows, (note,))
 
 
 def ablation(outcome: Outcome) -> Table:

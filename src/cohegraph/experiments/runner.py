@@ -39,8 +39,7 @@ from cohegraph.features import Features, Featurizer
 from cohegraph.features.cache import FeatureCache
 from cohegraph.files import write_atomically
 from cohegraph.progress import track
-from cohegraph.scale.processes import cores as available_cores
-from cohegraph.scale.processes import end_with_parent
+from cohegraph.scale import processes
 from cohegraph.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "spacy", "stanza")
@@ -174,7 +173,7 @@ def run_units(work: Work, folder: Path, *, cores: int | None = None, show_progre
     # Whole lines only: a half-written last one would spoil the first that is added to it.
     files.write_lines(folder / files.RESULTS, done.values())
     files.write_lines(folder / files.COSTS, costs.values())
-    fresh = _run_all(work, waiting, cores or available_cores())
+    fresh = _run_all(work, waiting, cores or processes.cores())
     finished, show = len(units) - len(waiting), show_progress and bool(waiting)
     for result, cost in track(fresh, "training and testing", len(units), done=finished, show=show):
         # The cost first: a result without a cost would never get one.
@@ -218,7 +217,7 @@ def _about(work: Work) -> dict[str, Any]:
         "cohegraph": __version__,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
-        "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores",
+        "machine": f"{platform.system()} {platform.machine()}, {processes.cores()} cores",
         "corpus": {
             "name": corpus.name,
             "documents": len(corpus),
@@ -261,9 +260,9 @@ def _run_all(work: Work, units: list[Unit], cores: int) -> Iterator[tuple[Result
             code="process-ended",
         ) from None
     finally:
-        processes = list((pool._processes or {}).values())
+        workers = list((pool._processes or {}).values())
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
+        for process in workers:
             process.terminate()
 
 
@@ -272,7 +271,7 @@ def _start_worker(work: Work) -> None:
     from threadpoolctl import threadpool_limits
 
     global _work
-    end_with_parent()
+    processes.end_with_parent()
     torch.set_num_threads(1)
     threadpool_limits(1)
     # Or what is loaded at first use would count as memory of the first system that runs.

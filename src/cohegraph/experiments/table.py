@@ -2,7 +2,6 @@
 
 import csv
 import io
-import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -99,33 +98,27 @@ class Table:
 
     def markdown(self) -> str:
         """A table of GitHub's Markdown, with title and notes."""
-        rules = ("---" if self._is_text(i) else "---:" for i in range(len(self.columns)))
+        rules = ("---" if text else "---:" for text in self._are_texts())
         rows = (self._in_form(row, str, "**{}**", " ({})", "*{}*") for row in range(len(self.rows)))
         lines = [f"**{self.title}**", "", _md_row(self.columns), f"|{'|'.join(rules)}|", *map(_md_row, rows)]
         return "\n".join([*lines, *("\n" + note for note in self.notes), ""])
 
     def csv(self) -> str:
         """Bare figures; a column with std or intervals has a second one for them."""
-        spread = [self._spread(i) for i in range(len(self.columns))]
-        header = [
-            [name, f"{name} {beside}"] if beside else [name] for name, beside in zip(self.columns, spread, strict=True)
-        ]
+        columns: list[list[str]] = []
+        for name, cells in zip(self.columns, self._cells(), strict=True):
+            unknown = [isinstance(cell, Number) and math.isnan(cell.value) for cell in cells]
+            columns.append([name, *("" if gap else str(cell) for cell, gap in zip(cells, unknown, strict=True))])
+            beside = _beside(cells)
+            if beside:
+                columns.append([f"{name} {beside}", *(one.spread if isinstance(one, Number) else "" for one in cells)])
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(itertools.chain(*header))
-        for row in self.rows:
-            cells: list[str] = []
-            for cell, beside in zip(row, spread, strict=True):
-                unknown = isinstance(cell, Number) and math.isnan(cell.value)
-                cells.append("" if unknown else str(cell))
-                if beside:
-                    cells.append(cell.spread if isinstance(cell, Number) else "")
-            writer.writerow(cells)
+        csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
         return out.getvalue()
 
     def latex(self) -> str:
         """A table with booktabs, the std small and low as in the paper."""
-        alignment = "".join("l" if self._is_text(i) else "r" for i in range(len(self.columns)))
+        alignment = "".join("l" if text else "r" for text in self._are_texts())
         head = [r"\toprule", " & ".join(map(_tex, self.columns)) + r" \\", r"\midrule"]
         caption = rf"\caption{{{_tex(' '.join([self.title.rstrip('.') + '.', *self.notes]))}}}"
         label = rf"\label{{tab:{self.name}}}"
@@ -145,7 +138,7 @@ class Table:
 
     def html(self) -> str:
         """A table element."""
-        sides = [' class="text"' if self._is_text(i) else "" for i in range(len(self.columns))]
+        sides = [' class="text"' if text else "" for text in self._are_texts()]
         head = "".join(f"<th{side}>{escape(name)}</th>" for side, name in zip(sides, self.columns, strict=True))
         body = []
         for row in range(len(self.rows)):
@@ -171,15 +164,20 @@ class Table:
             cells.append(muted.format(text) if row in self.muted and text else text)
         return cells
 
-    def _is_text(self, column: int) -> bool:
-        return not any(isinstance(row[column], Number) for row in self.rows)
+    def _cells(self) -> list[list[Cell]]:
+        """The cells of each column."""
+        return [[row[column] for row in self.rows] for column in range(len(self.columns))]
 
-    def _spread(self, column: int) -> str:
-        """What stands beside the figures of a column: nothing, their std or their interval."""
-        cells = [row[column] for row in self.rows]
-        if any(isinstance(cell, Number) and cell.interval is not None for cell in cells):
-            return "95 % interval"
-        return "std" if any(isinstance(cell, Number) and cell.std is not None for cell in cells) else ""
+    def _are_texts(self) -> list[bool]:
+        """Whether each column has no figures."""
+        return [not any(isinstance(cell, Number) for cell in cells) for cells in self._cells()]
+
+
+def _beside(cells: list[Cell]) -> str:
+    """What stands beside the figures of a column: nothing, their std or their interval."""
+    if any(isinstance(cell, Number) and cell.interval is not None for cell in cells):
+        return "95 % interval"
+    return "std" if any(isinstance(cell, Number) and cell.std is not None for cell in cells) else ""
 
 
 def by_columns(name: str, title: str, columns: Iterable[tuple[str, Sequence[Cell]]], *notes: str) -> Table:

@@ -38,7 +38,6 @@ class Model(Protocol):
     name_: str
     note_: str
     levels_: list[Any]
-    ordered_: bool
     settings_: Settings
     fitted_: Fitted
     neighbours_: Neighbours | None
