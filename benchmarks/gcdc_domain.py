@@ -11,7 +11,8 @@ from scoring import counts
 
 from cohegraph.corpora.corpus import Corpus
 from cohegraph.experiments.folds import make_folds
-from cohegraph.experiments.plan import read_experiment, ready_experiments
+from cohegraph.experiments.plan import read_experiment
+from cohegraph.experiments.ready import ready_experiments
 from cohegraph.experiments.runner import Work, run_units
 from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue

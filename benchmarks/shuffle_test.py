@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cohegraph.experiments.plan import read_experiment, ready_experiments
-from cohegraph.experiments.results_folder import RESULTS, line_name, read_lines
+from cohegraph.experiments.plan import read_experiment
+from cohegraph.experiments.ready import ready_experiments
+from cohegraph.experiments.results_folder import RESULTS, read_lines
 from cohegraph.experiments.runner import prepare
 from cohegraph.experiments.summary import SUMMARY, read_summary
 from cohegraph.experiments.table import Number, Table, write_tables
@@ -65,7 +66,7 @@ def main() -> None:
     waiting = [unit for unit in units if (unit.system.name, unit.fold.name) not in done]
     started = (features, mixed, corpus.codes, len(corpus.levels), place)
     with ProcessPoolExecutor(options.cores, get_context("spawn"), _start, started) as pool:
-        jobs = [pool.submit(_run, unit, found[line_name(unit)]) for unit in waiting]
+        jobs = [pool.submit(_run, unit, found[unit.name]) for unit in waiting]
         for job in track(as_completed(jobs), "training again", len(units), done=len(units) - len(waiting)):
             line = job.result()
             done[line["system"], line["fold"]] = line

@@ -192,7 +192,7 @@ def test_what_was_chosen_is_the_best_on_dev(finished):
         for pmi in (True, False):
             search = {"training.weight_decay": (decay,), "corpus_graph.pmi": (pmi,)}
             losses[decay, pmi] = run_unit(replace(unit, search=search), features, codes, 3)[0].dev_loss
-    chosen = done.results[[r.key for r in done.results].index(unit.key)]
+    chosen = done.results[[r.name for r in done.results].index(unit.name)]
     best = min(losses, key=losses.__getitem__)
     assert (chosen.chosen["training.weight_decay"], chosen.chosen["corpus_graph.pmi"]) == best
     assert chosen.dev_loss == losses[best]

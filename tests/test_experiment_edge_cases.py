@@ -103,6 +103,20 @@ def test_values_nested_too_deeply_are_refused(tmp_path):
     assert parse_change("a=" + "9" * 5000) == ("a", "9" * 5000)
 
 
+def test_experiments_are_on_levels_only(tmp_path):
+    file = tmp_path / "rated.csv"
+    file.write_text("text,label,level\n" + "".join(f"A text.,{row + 0.5},{row % 2}\n" for row in range(12)))
+    plan = {"name": "x", "corpus": {"kind": "table", "path": str(file)}}
+    with refused("ratings-as-levels") as caught:
+        run_experiment(make_experiment(plan), tmp_path / "out")
+    # Only train has this option.
+    assert "--objective" not in str(caught.value)
+    changes = {"corpus.options.label_column": "level"}
+    assert make_experiment(plan, changes).corpus.read().levels == ("0", "1")
+    with refused("levels-only"):
+        run_experiment(make_experiment(plan, changes, {"objective.kind": "rating"}), tmp_path / "out")
+
+
 def test_names_of_files_are_short_and_differ():
     names = ("A2", "A2+", "a", "A", "$x$", "+", "é" * 300, "x" * 300, "x" * 299 + "y", "a2-2")
     found = unique_file_names(names)

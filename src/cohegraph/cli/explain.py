@@ -18,7 +18,7 @@ from cohegraph.files import write_atomically
 from cohegraph.models import folder_of, load
 
 if TYPE_CHECKING:
-    from cohegraph.explain.explanation import Explanation
+    from cohegraph.explain.explanation import Explanation, Link
 
 _LONGEST_SENTENCE = 90
 _MOST_PATTERNS = 5
@@ -40,7 +40,7 @@ def explain(
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
-    """Tell why a document has its level.
+    """Show why a document has its level.
 
     What each pattern of connected sentences counts for and against it, which sentences hang loose, what their removal
     or move would change (found by really scoring the changed text), and which training documents connect alike.
@@ -147,21 +147,27 @@ def _sentences(found: Explanation) -> Table:
     table.add_column("linked with")
     for name in ("score without it", "score if moved") if scored else ():
         table.add_column(name, justify="right")
-    linked: dict[int, list[int]] = {one.number: [] for one in found.sentences}
-    for link in found.links:
-        linked[link.source].append(link.target)
-        linked[link.target].append(link.source)
+    links_of = found.links_of()
     for one in found.sentences:
         text = " ".join(one.text.split())
         shown = text if len(text) <= _LONGEST_SENTENCE else text[: _LONGEST_SENTENCE - 1] + "…"
         state = (
-            "too short" if one.left_out else "loose" if one.loose else ", ".join(map(str, sorted(linked[one.number])))
+            "too short" if one.left_out else "loose" if one.loose else _linked(found, links_of[one.number], one.number)
         )
         row = plain(one.number, shown, state, *(_changes(found, one.number) if scored else ()))
         if one.loose:
             row[2].stylize("bold yellow")
         table.add_row(*row)
     return table
+
+
+def _linked(found: Explanation, links: list[Link], number: int) -> str:
+    """The sentences that a sentence is linked with; the kinds of their links, where there are several kinds."""
+    kinds: dict[int, list[str]] = {}
+    for link in links:
+        kinds.setdefault(link.other(number), []).append(link.kind)
+    several = len(found.kinds) > 1
+    return ", ".join(f"{other} ({', '.join(kinds[other])})" if several else str(other) for other in sorted(kinds))
 
 
 def _changes(found: Explanation, number: int) -> tuple[str, str]:

@@ -1,50 +1,39 @@
-"""What the cells of several tables of results have in common."""
-
-from __future__ import annotations
+"""What the cells and notes of several tables of results have in common."""
 
 from collections import Counter
+from dataclasses import replace
 
 from cohegraph.experiments.measures import Estimate
-from cohegraph.experiments.outcome import Outcome, percent
+from cohegraph.experiments.outcome import Outcome
 from cohegraph.experiments.significance import Comparison
-from cohegraph.experiments.table import Cell, Interval, Number, with_best
+from cohegraph.experiments.table import Interval, Number, with_best
 
-_SMALLEST_P = 0.0001
-COMPARISON_COLUMNS = ("difference", "95 % interval", "p (bootstrap)", "only first", "only second", "p (McNemar)")
-
-
-def comparison_cells(found: Comparison) -> tuple[Cell, ...]:
-    """A comparison as cells under COMPARISON_COLUMNS."""
-    return (
-        Number(100 * found.difference, signed=True),
-        interval_of(found),
-        Number(found.p_bootstrap, decimals=4),
-        Number(found.only_first, decimals=0),
-        Number(found.only_second, decimals=0),
-        Number(found.p_mcnemar, decimals=4) if found.p_mcnemar >= _SMALLEST_P else f"<{_SMALLEST_P}",
-    )
+# All other measures are in %.
+OF_ONE = ("QWK", "Spearman")
 
 
-def interval_of(found: Comparison) -> Interval:
-    """The interval of a difference, in points."""
-    return Interval(100 * found.low, 100 * found.high, signed=True)
+def interval_of(found: Estimate | Comparison) -> Interval:
+    """The interval of an accuracy in %, or of a difference in points."""
+    return Interval(100 * found.low, 100 * found.high, signed=isinstance(found, Comparison))
 
 
-def measured(found: Estimate, scale: float, decimals: int) -> Number:
+def measured(found: Estimate, measure: str = "accuracy") -> Number:
     """A measure as a cell."""
-    if scale == 100.0:
-        return Number(*percent(found), decimals)
-    return Number(found.mean, found.std, decimals)
+    if measure in OF_ONE:
+        return Number(found.mean, found.std, decimals=3)
+    return Number(100 * found.mean, 100 * found.std)
 
 
-def interval_of_accuracy(found: Estimate) -> Interval:
-    """The interval of an accuracy, in %."""
-    return Interval(100 * found.low, 100 * found.high)
+def of_systems(outcome: Outcome, measure: str = "accuracy", section: str = "") -> list[Number]:
+    """A measure of every system in a section, or over all of them, with the best marked.
 
-
-def marked(outcome: Outcome, cells: list[Number], *, lowest: bool = False) -> list[Number]:
-    """The best marked; never the majority, which is right about some things by saying nothing."""
-    return with_best(cells, [system != "majority" for system in outcome.systems], lowest=lowest)
+    Never the majority, which is right about some things by saying nothing.
+    """
+    cells = [measured(outcome.estimates(system, measure)[section], measure) for system in outcome.systems]
+    may_be_best = [system != "majority" for system in outcome.systems]
+    if measure == "ECE":
+        return with_best([replace(cell, std=None) for cell in cells], may_be_best, lowest=True)
+    return with_best(cells, may_be_best)
 
 
 def bold_in_words(outcome: Outcome, which: str = "") -> str:

@@ -1,7 +1,5 @@
 """Which documents train, choose (dev) and test in each fold; made once, saved, and the same for every system."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from dataclasses import dataclass
@@ -20,6 +18,8 @@ from cohegraph.files import write_atomically
 
 Rows = npt.NDArray[np.int64]
 _FEWEST = 3
+# The parts of a fold, as its file names them.
+_PARTS = ("training", "dev", "test")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Fold:
         """What the fold is called in results."""
         return f"{self.section}/{self.repeat}/{self.number}"
 
+    @property
+    def parts(self) -> tuple[Rows, Rows, Rows]:
+        """Training, dev and test."""
+        return self.training, self.dev, self.test
+
 
 def make_folds(corpus: Corpus, protocol: Protocol) -> list[Fold]:
     """The folds of all sections."""
@@ -48,7 +53,7 @@ def make_folds(corpus: Corpus, protocol: Protocol) -> list[Fold]:
         for fold in _folds_of(corpus, protocol, section, repeat)
     ]
     for fold in folds:
-        if min(len(fold.training), len(fold.dev), len(fold.test)) < 1:
+        if not all(len(part) for part in fold.parts):
             raise CohegraphError(
                 f"Section '{fold.section}' of {corpus.name} is too small for {protocol.folds} folds: use fewer folds "
                 "or leave the section out.",
@@ -126,12 +131,14 @@ def _split(strata: Rows, groups: list[str] | None, folds: int, seed: int, what: 
         raise CohegraphError(
             f"{what} has {len(strata)} documents, too few for {folds} folds: use fewer folds.", code="few-documents"
         )
-    if groups is not None and len(set(groups)) < folds:
+    if groups is None:
+        # Documents are dealt out to folds like cards, which works for any size.
+        order = _shuffled(strata, seed)
+        return [np.sort(order[fold::folds]) for fold in range(folds)]
+    if len(set(groups)) < folds:
         raise CohegraphError(
             f"{what} has {len(set(groups))} groups, fewer than {folds} folds: use fewer folds.", code="few-groups"
         )
-    if groups is None:
-        return _dealt_out(strata, folds, seed)
     # Small sections may have fewer documents of a level than folds: the level is then missing in some of them.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")
@@ -142,12 +149,6 @@ def _split(strata: Rows, groups: list[str] | None, folds: int, seed: int, what: 
             raise CohegraphError(
                 f"{what} has too few documents of every level for {folds} folds: use fewer.", code="few-documents"
             ) from None
-
-
-def _dealt_out(strata: Rows, folds: int, seed: int) -> list[Rows]:
-    """Documents dealt out to folds like cards, one stratum after the other, each shuffled: works for any size."""
-    order = _shuffled(strata, seed)
-    return [np.sort(order[fold::folds]) for fold in range(folds)]
 
 
 def _shuffled(strata: Rows, seed: int) -> Rows:
@@ -184,33 +185,25 @@ def _by_group(corpus: Corpus, section: str, rows: Rows) -> list[Rows]:
 
 
 def write_folds(folds: list[Fold], corpus: Corpus, file: Path) -> None:
-    """Save the folds with the ids of their documents."""
-
-    def ids(rows: Rows) -> list[str]:
-        return [corpus.ids[row] for row in rows.tolist()]
-
-    lines = [
-        json.dumps(
-            {
-                "section": fold.section,
-                "repeat": fold.repeat,
-                "fold": fold.number,
-                "training": ids(fold.training),
-                "dev": ids(fold.dev),
-                "test": ids(fold.test),
-            }
-        )
-        for fold in folds
-    ]
-    write_atomically(file, "".join(line + "\n" for line in lines))
+    """Save the folds with the ids of their documents, one fold per line."""
+    lines = []
+    for fold in folds:
+        ids = ([corpus.ids[row] for row in rows.tolist()] for rows in fold.parts)
+        named = {"section": fold.section, "repeat": fold.repeat, "fold": fold.number}
+        lines.append(json.dumps(named | dict(zip(_PARTS, ids, strict=True))) + "\n")
+    write_atomically(file, "".join(lines))
 
 
 def read_folds(file: Path, corpus: Corpus) -> list[Fold]:
     """Folds saved earlier, for the same documents."""
     number_of = {name: row for row, name in enumerate(corpus.ids)}
+
+    def fold(line: dict[str, Any]) -> Fold:
+        parts = (np.array([number_of[name] for name in line[part]], dtype=np.int64) for part in _PARTS)
+        return Fold(str(line["section"]), int(line["repeat"]), int(line["fold"]), *parts)
+
     try:
-        lines = [json.loads(line) for line in file.read_text("utf-8").split("\n") if line.strip()]
-        folds = [_fold(line, number_of) for line in lines]
+        folds = [fold(json.loads(line)) for line in file.read_text("utf-8").split("\n") if line.strip()]
     except OSError as error:
         raise CohegraphError(f"The folds {file} cannot be read: {error.strerror}.", code="cannot-read") from None
     except KeyError as error:
@@ -237,28 +230,16 @@ def _check_read(folds: list[Fold], corpus: Corpus, file: Path) -> None:
             f"The folds {file} have a fold twice: each section, repeat and fold may be there once.", code="same-fold"
         )
     for fold in folds:
-        if fold.section not in corpus.section_names:
-            raise CohegraphError(
-                f"The folds are of a section '{fold.section}', which this corpus does not have.", code="unknown-section"
-            )
-        everything = np.concatenate([fold.training, fold.dev, fold.test])
-        if len(np.unique(everything)) < len(everything):
-            raise CohegraphError(
-                f"Fold {fold.name} has a document in two of its parts: it would be tested on itself.",
-                code="same-document",
-            )
-        if not np.isin(everything, corpus.rows_of(fold.section)).all():
-            raise CohegraphError(
-                f"Fold {fold.name} has documents of another section than its own.", code="other-section"
-            )
-        if not all(len(part) for part in (fold.training, fold.dev, fold.test)):
-            raise CohegraphError(
-                f"Fold {fold.name} has no documents to train, to choose or to test with.", code="empty-part"
-            )
-
-
-def _fold(line: dict[str, Any], number_of: dict[str, int]) -> Fold:
-    training, dev, test = (
-        np.array([number_of[name] for name in line[part]], dtype=np.int64) for part in ("training", "dev", "test")
-    )
-    return Fold(str(line["section"]), int(line["repeat"]), int(line["fold"]), training, dev, test)
+        everything = np.concatenate(fold.parts)
+        known = fold.section in corpus.section_names
+        apart = len(np.unique(everything)) == len(everything)
+        inside = np.isin(everything, corpus.rows_of(fold.section)).all()
+        whole = all(len(part) for part in fold.parts)
+        for holds, code, what in (
+            (known, "unknown-section", "is of a section that this corpus does not have"),
+            (apart, "same-document", "has a document in two of its parts: it would be tested on itself"),
+            (inside, "other-section", "has documents of another section than its own"),
+            (whole, "empty-part", "has no documents to train, to choose or to test with"),
+        ):
+            if not holds:
+                raise CohegraphError(f"Fold {fold.name} {what}.", code=code)

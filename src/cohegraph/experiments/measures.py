@@ -9,8 +9,6 @@ product of matrices: with W the times that each document was drawn, (draws, docu
 says which cell of the confusion matrix it falls into, W times these rows are the confusion matrices of all draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,7 +46,6 @@ class SectionRuns:
     levels: int
     runs: tuple[Run, ...]
     scores: Floats | None = None
-    ordered: bool = True
 
     @cached_property
     def tested(self) -> npt.NDArray[np.bool_]:
@@ -58,14 +55,22 @@ class SectionRuns:
             found[run.documents] = True
         return found
 
-    def mean_probabilities(self) -> Floats:
-        """One opinion a document: the mean of all runs; NaN for documents never tested."""
-        total, times = np.zeros((len(self.gold), self.levels)), np.zeros(len(self.gold))
-        for run in self.runs:
-            np.add.at(total, run.documents, run.probabilities)
-            np.add.at(times, run.documents, 1)
+    def mean(self, of_run: Callable[[Run], Floats]) -> Floats:
+        """One value per document, or one row: the mean over runs; NaN for documents never tested."""
+        values = np.concatenate([of_run(run) for run in self.runs])
+        documents = np.concatenate([run.documents for run in self.runs])
+        total = np.zeros((len(self.gold), *values.shape[1:]))
+        np.add.at(total, documents, values)
         with np.errstate(invalid="ignore"):
-            return np.asarray(total / times[:, None])
+            return np.asarray((total.T / np.bincount(documents, minlength=len(self.gold))).T)
+
+    def mean_probabilities(self) -> Floats:
+        """One opinion per document."""
+        return self.mean(lambda run: run.probabilities)
+
+    def mean_accuracy(self) -> Floats:
+        """The share of its runs in which a document's level is right."""
+        return self.mean(lambda run: (run.predicted == self.gold[run.documents]).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,9 @@ class Estimate:
     low: float
     high: float
     draws: Floats
+
+
+Measure = Callable[[SectionRuns, Floats], Estimate]
 
 
 # Each takes confusion matrices (..., gold, predicted) and gives their values (...).
@@ -211,3 +219,18 @@ def average(estimates: Sequence[Estimate]) -> Estimate:
     low, high = np.nanpercentile(draws, _INTERVAL)
     mean, std = (float(np.mean([getattr(estimate, name) for estimate in known])) for name in ("mean", "std"))
     return Estimate(mean, std, float(low), float(high), draws)
+
+
+def measures_of(levels: Sequence[str], *, ordered: bool, scored: bool) -> dict[str, Measure]:
+    """All measures of a corpus by their names in tables; some need levels in an order, one graders' scores."""
+
+    def of(measure: Callable[[Floats], Floats]) -> Measure:
+        return lambda section, weights: estimate(section, measure, weights)
+
+    found = {"accuracy": of(accuracy), "macro-F1": of(macro_f1)}
+    if ordered:
+        found |= {"QWK": of(quadratic_kappa), "adjacent": of(adjacent_accuracy)}
+    if ordered and scored:
+        found["Spearman"] = rank_correlation
+    found["ECE"] = calibration_error
+    return found | {f"accuracy on {level}": of(recall_of(code)) for code, level in enumerate(levels)}

@@ -1,33 +1,16 @@
 """The results of an experiment, arranged for questions: which system is how good, where, and better than which."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections import defaultdict
 from functools import cached_property
 
 import numpy as np
 
-from cohegraph.experiments.measures import (
-    Estimate,
-    Floats,
-    Run,
-    SectionRuns,
-    accuracy,
-    adjacent_accuracy,
-    average,
-    calibration_error,
-    draw_documents,
-    estimate,
-    macro_f1,
-    quadratic_kappa,
-    rank_correlation,
-    recall_of,
-)
+from cohegraph.experiments.measures import Estimate, Floats, Run, SectionRuns, average, draw_documents, measures_of
 from cohegraph.experiments.runner import Finished
 from cohegraph.experiments.significance import Comparison, compare
+from cohegraph.experiments.units import Result
+from cohegraph.features import Features
 from cohegraph.systems.registry import system_named
-
-_PERCENT = 100.0
 
 
 class Outcome:
@@ -37,6 +20,8 @@ class Outcome:
         self.finished = finished
         self.corpus = finished.work.corpus
         self.experiment = finished.work.experiment
+        corpus = self.corpus
+        self.measures = measures_of(corpus.levels, ordered=corpus.ordered, scored=corpus.scores is not None)
         self._runs = self._arranged()
         self._estimates: dict[tuple[str, str, str], dict[str, Estimate]] = {}
 
@@ -60,28 +45,24 @@ class Outcome:
 
     def title(self, system: str) -> str:
         """What a system is called in tables."""
-        plan = next(plan for plan in self.experiment.systems if plan.name == system)
-        return plan.title or system_named(system).title
+        return self.experiment.plan_of(system).title or system_named(system).title
+
+    @property
+    def titles(self) -> list[str]:
+        """What all systems are called, in the order of tables."""
+        return [self.title(system) for system in self.systems]
 
     def runs(self, system: str, section: str, variant: str = "") -> SectionRuns:
         """All runs of a system in a section."""
         return self._runs[variant, system, section]
 
-    @cached_property
-    def measures(self) -> dict[str, Callable[[SectionRuns, Floats], Estimate]]:
-        """All measures that this corpus allows, by the name they have in tables."""
+    def features(self, section: str) -> Features:
+        """The features of a section's documents."""
+        return self.finished.work.features["", section]
 
-        def of(measure: Callable[[Floats], Floats]) -> Callable[[SectionRuns, Floats], Estimate]:
-            return lambda section, weights: estimate(section, measure, weights)
-
-        found = {"accuracy": of(accuracy), "macro-F1": of(macro_f1)}
-        if self.corpus.ordered:
-            found |= {"QWK": of(quadratic_kappa), "adjacent": of(adjacent_accuracy)}
-        if self.corpus.ordered and self.corpus.scores is not None:
-            found["Spearman"] = rank_correlation
-        found["ECE"] = calibration_error
-        found |= {f"accuracy on {level}": of(recall_of(code)) for code, level in enumerate(self.corpus.levels)}
-        return found
+    def results(self, system: str) -> list[Result]:
+        """The results of a system, without those of variants."""
+        return [result for result in self.finished.results if (result.system, result.variant) == (system, "")]
 
     def estimates(self, system: str, measure: str, variant: str = "") -> dict[str, Estimate]:
         """A measure of a system in every section, and under "" its mean over sections."""
@@ -102,9 +83,8 @@ class Outcome:
         """The accuracy of the first system against that of the second."""
         pairs = tuple(zip((first, second), variants, strict=True))
         estimates = [self.overall(system, "accuracy", variant) for system, variant in pairs]
-        runs = [
-            [self.runs(system, section, variant) for section in self.corpus.section_names] for system, variant in pairs
-        ]
+        sections = self.corpus.section_names
+        runs = [[self.runs(system, section, variant) for section in sections] for system, variant in pairs]
         return compare(estimates[0], estimates[1], runs[0], runs[1])
 
     @cached_property
@@ -119,29 +99,19 @@ class Outcome:
         return found
 
     def _arranged(self) -> dict[tuple[str, str, str], SectionRuns]:
-        work = self.finished.work
+        work, corpus = self.finished.work, self.corpus
         local = {fold.name: work.local(fold) for fold in work.folds}
-        runs: dict[tuple[str, str, str], list[Run]] = {}
+        runs = defaultdict[tuple[str, str, str], list[Run]](list)
         for result in self.finished.results:
             fold = local[result.fold]
-            probabilities = np.array(result.probabilities, dtype=np.float64)
-            key = (result.variant, result.system, fold.section)
-            runs.setdefault(key, []).append(Run(fold.test, probabilities))
-        codes = self.corpus.codes
-        scores = None if self.corpus.scores is None else np.array(self.corpus.scores)
-        arranged = {}
-        for (variant, system, section), found in runs.items():
-            rows = self.corpus.rows_of(section)
-            arranged[variant, system, section] = SectionRuns(
-                gold=codes[rows],
-                levels=len(self.corpus.levels),
-                runs=tuple(found),
-                scores=None if scores is None else scores[rows],
-                ordered=self.corpus.ordered,
-            )
-        return arranged
-
-
-def percent(estimate: Estimate) -> tuple[float, float]:
-    """Mean and std in per cent."""
-    return _PERCENT * estimate.mean, _PERCENT * estimate.std
+            run = Run(fold.test, np.array(result.probabilities, dtype=np.float64))
+            runs[result.variant, result.system, fold.section].append(run)
+        rows = {section: corpus.rows_of(section) for section in corpus.section_names}
+        gold = {section: corpus.codes[rows[section]] for section in rows}
+        scores = {
+            section: None if corpus.scores is None else np.array(corpus.scores)[rows[section]] for section in rows
+        }
+        return {
+            key: SectionRuns(gold[key[2]], len(corpus.levels), tuple(found), scores[key[2]])
+            for key, found in runs.items()
+        }

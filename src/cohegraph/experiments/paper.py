@@ -1,7 +1,5 @@
 """The figures of the paper's own tables (Liu, Fu and Strube, 2023), to stand next to ours."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from importlib.resources import files

@@ -1,12 +1,10 @@
 """What an experiment is: a corpus, a protocol, systems and analyses. Read from a TOML file or made from options."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -18,11 +16,12 @@ from cohegraph.experiments.ready import READY
 from cohegraph.presets import preset
 from cohegraph.settings import Settings
 from cohegraph.systems.registry import USUAL, system_named
+from cohegraph.systems.system import System
 
 
-def _each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _each_once(values: tuple[Any, ...], *, what: str = "name at least one, and each of them once") -> tuple[Any, ...]:
     if not values or len(set(values)) < len(values):
-        raise CohegraphError("name at least one, and each of them once", code="each-once")
+        raise CohegraphError(what, code="each-once")
     return values
 
 
@@ -51,7 +50,17 @@ class CorpusPlan(_Group):
                 f"Say where the corpus '{self.kind}' is: --corpus PLACE, or path in the experiment file.",
                 code="no-path",
             )
-        return read_corpus(self.kind, self.path, self.options, self.sections).in_words()
+        try:
+            return read_corpus(self.kind, self.path, self.options, self.sections).in_words()
+        except CohegraphError as error:
+            if error.code != "ratings-as-levels":
+                raise
+            raise CohegraphError(
+                "The labels are ratings, numbers with fractions, and experiments compare systems on levels only: name "
+                "a column with levels, as words or whole numbers (--label-column, or label_column among the corpus's "
+                "options).",
+                code=error.code,
+            ) from None
 
     @property
     def partial(self) -> bool:
@@ -66,7 +75,7 @@ class Protocol(_Group):
         "folds", description="Folds that test in turn, folds over a training split, or each group tests in turn."
     )
     folds: int = Field(5, ge=2, le=1000, description="Folds of a section.")
-    repeats: int = Field(1, ge=1, le=1000, description="Times that documents are split anew.")
+    repeats: int = Field(1, ge=1, le=1000, description="How many times documents are split.")
     seeds: _Seeds = Field((0,), description="Each fold is trained once with each seed.")
     dev: float = Field(0.2, gt=0, lt=1, description="Share of the documents not in test that choose.")
     stratify: Literal["level", "group and level"] = Field("level", description="What folds have equal shares of.")
@@ -136,31 +145,28 @@ class Experiment(_Group):
         )
         return self.named_variants + points
 
+    @property
+    def arms(self) -> tuple[Variant, ...]:
+        """The experiment itself, as a variant without a name that changes nothing, and its variants."""
+        return (Variant(name="", settings={}, systems=tuple(system.name for system in self.systems)), *self.variants)
+
     @model_validator(mode="after")
-    def _names_are_known(self) -> Experiment:
-        names = [system.name for system in self.systems]
-        if len(set(names)) < len(names) or not names:
-            raise CohegraphError("name every system once", code="each-once")
-        for system in self.systems:
-            system_named(system.name)
+    def _names_are_known(self) -> Self:
+        names = tuple(system.name for system in self.systems)
+        _each_once(names, what="name every system once")
+        for name in names:
+            system_named(name)
         for variant in self.variants:
-            for name in variant.systems:
-                if name not in names:
-                    raise CohegraphError(
-                        f"the variant '{variant.name}' names the system '{name}', which is not listed",
-                        code="system-not-listed",
-                    )
+            for name in (name for name in variant.systems if name not in names):
+                what = f"the variant '{variant.name}' names the system '{name}', which is not listed"
+                raise CohegraphError(what, code="system-not-listed")
         for setting, values in self.sensitivity.items():
             if not values or not all(_is_number(value) for value in values):
-                raise CohegraphError(
-                    f"the values of '{setting}' to vary are not all numbers: put others into variants",
-                    code="not-a-number",
-                )
-            if len(set(values)) < len(values):
-                raise CohegraphError(f"the values of '{setting}' to vary have one of them twice", code="each-once")
-        variants = [variant.name for variant in self.variants]
-        if len(set(variants)) < len(variants) or "" in variants:
-            raise CohegraphError("give every variant a name of its own", code="each-once")
+                what = f"the values of '{setting}' to vary are not all numbers: put others into variants"
+                raise CohegraphError(what, code="not-a-number")
+            _each_once(values, what=f"the values of '{setting}' to vary have one of them twice")
+        # The experiment itself has the empty name.
+        _each_once(tuple(arm.name for arm in self.arms), what="give every variant a name of its own")
         return self
 
     def settings_of(self, section: str, variant: str = "") -> Settings:
@@ -170,6 +176,28 @@ class Experiment(_Group):
             if one.name == variant:
                 settings = settings.replaced(one.settings)
         return settings
+
+    def system(self, name: str, settings: Settings) -> System:
+        """A system with its hyper-parameters."""
+        return system_named(name).of(settings).changed(self.plan_of(name).settings)
+
+    def search(self, name: str, variant: Variant) -> Mapping[str, tuple[Any, ...]]:
+        """The values to try for a system: the variant's, else the plan's, else the system's own.
+
+        What is set on purpose is not tried: by the experiment or the system where the values are the system's own, and
+        by the variant where they are not its own.
+        """
+        if variant.search is not None:
+            return variant.search
+        plan, fixed = self.plan_of(name), set(variant.settings)
+        if plan.search is not None:
+            return {setting: values for setting, values in plan.search.items() if setting not in fixed}
+        fixed |= {*self.settings, *plan.settings}
+        return {setting: values for setting, values in system_named(name).search.items() if setting not in fixed}
+
+    def plan_of(self, system: str) -> SystemPlan:
+        """What the plan says of a system."""
+        return next(plan for plan in self.systems if plan.name == system)
 
 
 def read_experiment(
@@ -185,9 +213,8 @@ def read_experiment(
     except tomllib.TOMLDecodeError as error:
         raise CohegraphError(f"{file} is not valid TOML: {error}.", code="not-toml") from None
     except RecursionError:
-        raise CohegraphError(
-            f"{file} is not an experiment: its values are nested too deeply.", code="too-deep"
-        ) from None
+        what = f"{file} is not an experiment: its values are nested too deeply."
+        raise CohegraphError(what, code="too-deep") from None
     for group, name in (("corpus", "path"), ("protocol", "folds_file")):
         inner = values.get(group)
         if isinstance(inner, dict) and isinstance(inner.get(name), str) and READY not in file.parents:
@@ -210,22 +237,18 @@ def make_experiment(
     listed = [system.name for system in plan.systems]
     for name in plan.analyses.compare if "compare" in plan.analyses.model_fields_set else ():
         if name not in listed:
-            raise CohegraphError(
-                f"The experiment is not valid (analyses.compare): '{name}' is none of its systems: choose from "
-                f"{', '.join(listed)}.",
-                code="system-not-listed",
-            )
+            what = f"'{name}' is none of its systems: choose from {', '.join(listed)}"
+            raise _not_valid("analyses.compare", what, "system-not-listed")
     values = plan.model_dump(by_alias=True, exclude_unset=True)
-    for name, value in (changes or {}).items():
-        if name == "only_systems":
-            continue
+    changes = dict(changes or {})
+    only = changes.pop("only_systems", None)
+    for name, value in changes.items():
         group = values
         *path, last = name.split(".")
         for step in path:
             group = group.setdefault(step, {})
         group[last] = value
     values["settings"] = {**plan.settings, **(settings or {})}
-    only = (changes or {}).get("only_systems")
     if only is not None:
         known = {system["name"]: system for system in values.get("systems", ())}
         values["systems"] = [known.get(name, {"name": name}) for name in only]
@@ -244,16 +267,21 @@ def _validated(values: dict[str, Any]) -> Experiment:
         return Experiment.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            what = f"there is no such key, choose from {', '.join(_keys_at(first['loc'][:-1]))}"
-        elif first["type"] == "missing" and isinstance(first["loc"][-1], int):
+        kind, place, cause = first["type"], first["loc"], first.get("ctx", {}).get("error")
+        if kind == "extra_forbidden":
+            what = f"there is no such key, choose from {', '.join(_keys_at(place[:-1]))}"
+        elif kind == "missing" and isinstance(place[-1], int):
             what = "the list is too short"
         else:
-            what = _IN_WORDS.get(first["type"]) or in_words(first)
-        raise CohegraphError(
-            f"The experiment is not valid{f' ({place})' if place else ''}: {what}.", code=_code(first)
-        ) from None
+            what = _IN_WORDS.get(kind) or in_words(first)
+        code = _CODES.get(kind, "wrong-type" if kind.endswith("_type") else "bad-plan")
+        # Our own validators name their codes.
+        code = cause.code if isinstance(cause, CohegraphError) else code
+        raise _not_valid(".".join(map(str, place)), what, code) from None
+
+
+def _not_valid(place: str, what: str, code: str) -> CohegraphError:
+    return CohegraphError(f"The experiment is not valid{f' ({place})' if place else ''}: {what}.", code=code)
 
 
 _IN_WORDS = {
@@ -265,17 +293,7 @@ _IN_WORDS = {
     "path_type": "this must be a text",
 }
 
-
 _CODES = {"missing": "missing-key", "extra_forbidden": "no-key"}
-
-
-def _code(complaint: Mapping[str, Any]) -> str:
-    """What pydantic complains of, as the code of an error; our own validators name theirs."""
-    cause = complaint.get("ctx", {}).get("error")
-    if isinstance(cause, CohegraphError):
-        return cause.code
-    wrong_type = complaint["type"].endswith("_type")
-    return _CODES.get(complaint["type"], "wrong-type" if wrong_type else "bad-plan")
 
 
 def _keys_at(place: tuple[int | str, ...]) -> list[str]:
@@ -284,12 +302,9 @@ def _keys_at(place: tuple[int | str, ...]) -> list[str]:
     for step in place:
         field = next((f for name, f in group.model_fields.items() if step in (name, f.alias)), None)
         if field is not None:
-            group = next(kind for kind in (field.annotation, *get_args(field.annotation)) if _is_group(kind))
+            kinds = (field.annotation, *get_args(field.annotation))
+            group = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
     return [field.alias or name for name, field in group.model_fields.items()]
-
-
-def _is_group(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _is_number(value: Any) -> bool:
@@ -299,7 +314,7 @@ def _is_number(value: Any) -> bool:
 def _flattened(settings: Any) -> dict[str, Any]:
     """Settings written as TOML tables, ``[settings.training]``, or with dotted names, all by their dotted names."""
     if not isinstance(settings, dict):
-        raise CohegraphError("The experiment is not valid (settings): this must be a table.", code="wrong-type")
+        raise _not_valid("settings", _IN_WORDS["dict_type"], "wrong-type")
     found: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict):

@@ -1,7 +1,5 @@
 """The experiments that come with cohegraph."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from pathlib import Path
 

@@ -1,29 +1,18 @@
 """The tables of results: the paper's, and those that the paper leaves out."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
 
 import numpy as np
 
 from cohegraph.experiments import paper
-from cohegraph.experiments.cells import (
-    COMPARISON_COLUMNS,
-    bold_in_words,
-    comparison_cells,
-    interval_of,
-    interval_of_accuracy,
-    marked,
-    measured,
-    runs_in_words,
-)
+from cohegraph.experiments.cells import OF_ONE, bold_in_words, interval_of, measured, of_systems, runs_in_words
 from cohegraph.experiments.outcome import Outcome
-from cohegraph.experiments.table import Cell, Number, Table
+from cohegraph.experiments.table import Cell, Number, Table, by_columns
+from cohegraph.experiments.units import Cost
 
-_IN_PERCENT = ("accuracy", "macro-F1", "adjacent", "ECE")
 UNORDERED = (
     "The order of these levels is not known, so that QWK and adjacent accuracy are left out: name the levels from "
     "lowest to highest with --levels, or as levels among the corpus's options."
@@ -32,7 +21,7 @@ _ABLATION = ("gcn", "gcn-no-pmi", "gcn-no-edges")
 
 
 def result_tables(outcome: Outcome) -> Iterator[Table]:
-    """All tables of results but those with times, which differ from run to run."""
+    """All tables of results but those with times."""
     yield statistics(outcome)
     for measure in ("accuracy", "macro-F1", *(("QWK",) if "QWK" in outcome.measures else ())):
         yield by_section(outcome, measure)
@@ -48,29 +37,28 @@ def result_tables(outcome: Outcome) -> Iterator[Table]:
         yield best_on_test(outcome)
 
 
+def timed_tables(outcome: Outcome) -> Iterator[Table]:
+    """The tables with times, which differ from run to run."""
+    yield overview(outcome)
+    yield costs(outcome)
+
+
 def statistics(outcome: Outcome) -> Table:
     """Documents, words, sentences and levels by section, as in the paper's table of statistics."""
-    corpus, features = outcome.corpus, outcome.finished.work.features
+    corpus = outcome.corpus
     rows: list[tuple[Cell, ...]] = []
     for section in corpus.section_names:
-        numbers = corpus.rows_of(section)
-        counted = features["", section]
+        numbers, features = corpus.rows_of(section), outcome.features(section)
         test = None if corpus.test is None else np.array(corpus.test)[numbers]
         parts = [("total", np.ones(len(numbers), dtype=bool))] if test is None else [("train", ~test), ("test", test)]
         for name, chosen in parts:
-            words, sentences = counted.tally("words")[chosen], counted.tally("sentences")[chosen]
+            words, sentences = features.tally("words")[chosen], features.tally("sentences")[chosen]
             by_level = np.bincount(corpus.codes[numbers][chosen], minlength=len(corpus.levels))
-            rows.append(
-                (
-                    section,
-                    name,
-                    Number(int(chosen.sum()), decimals=0),
-                    Number(float(words.mean()), decimals=1),
-                    Number(int(words.max()), decimals=0),
-                    Number(float(sentences.mean()), decimals=1),
-                    *(Number(int(count), decimals=0) for count in by_level),
-                )
+            mean_words, mean_sentences = (Number(float(one.mean()), decimals=1) for one in (words, sentences))
+            documents, most_words, *in_levels = (
+                Number(int(count), decimals=0) for count in (chosen.sum(), words.max(), *by_level)
             )
+            rows.append((section, name, documents, mean_words, most_words, mean_sentences, *in_levels))
     columns = ("section", "split", "documents", "words (mean)", "words (max)", "sentences (mean)", *corpus.levels)
     return Table("statistics", f"Documents of {corpus.name}", columns, tuple(rows))
 
@@ -81,43 +69,25 @@ def by_section(outcome: Outcome, measure: str) -> Table:
     sections = corpus.section_names
     single = len(sections) == 1
     shown = sections if single else (*sections, "")
-    scale, decimals = (100.0, 2) if measure in _IN_PERCENT else (1.0, 3)
-    cells = {
-        system: [measured(outcome.estimates(system, measure)[section], scale, decimals) for section in shown]
-        for system in outcome.systems
-    }
-    best = [marked(outcome, [cells[system][column] for system in outcome.systems]) for column in range(len(shown))]
+    cells = list(zip(*(of_systems(outcome, measure, section) for section in shown), strict=True))
     theirs = paper.rows_of(corpus.name, measure, sections)
-    rows: list[tuple[Cell, ...]] = []
-    muted, ruled = set(), set()
-    for row, places in theirs:
-        if row.system not in outcome.systems:
-            muted.add(len(rows))
-            rows.append(_paper_row(row, places, shown))
+    rows = [_paper_row(row, places, shown) for row, places in theirs if row.system not in outcome.systems]
+    muted, ruled = set(range(len(rows))), set()
     for number, system in enumerate(outcome.systems):
-        if system == outcome.method or (not rows and number) or (number == 0 and rows):
+        if system == outcome.method or (number == 0 and rows):
             ruled.add(len(rows))
-        rows.append((outcome.title(system), *(best[column][number] for column in range(len(shown)))))
-        for row, places in theirs:
-            if row.system == system:
-                muted.add(len(rows))
-                rows.append(_paper_row(row, places, shown))
-    names = tuple(measure if single else section or "average" for section in shown)
-    unit = " in %" if scale == 100 else ""
+        rows.append((outcome.title(system), *cells[number]))
+        beside = [_paper_row(row, places, shown) for row, places in theirs if row.system == system]
+        muted |= set(range(len(rows), len(rows) + len(beside)))
+        rows += beside
     notes = [f"Mean (std) over {runs_in_words(outcome)}; {bold_in_words(outcome, ' of ours')}."]
     if not single:
         notes.append("The std of an average is the mean of the sections' stds.")
     if theirs:
         notes.append("In italics: the paper's own figures (XLNet, GloVe 840B).")
-    return Table(
-        measure.lower(),
-        f"{measure[0].upper()}{measure[1:]}{unit} on {corpus.name}",
-        ("system", *names),
-        tuple(rows),
-        tuple(notes),
-        frozenset(muted),
-        frozenset(ruled),
-    )
+    title = f"{measure[0].upper()}{measure[1:]}{'' if measure in OF_ONE else ' in %'} on {corpus.name}"
+    columns = ("system", *(measure if single else section or "average" for section in shown))
+    return Table(measure.lower(), title, columns, tuple(rows), tuple(notes), frozenset(muted), frozenset(ruled))
 
 
 def _paper_row(row: paper.PaperRow, places: dict[str, int], shown: tuple[str, ...]) -> tuple[Cell, ...]:
@@ -137,58 +107,33 @@ def _paper_row(row: paper.PaperRow, places: dict[str, int], shown: tuple[str, ..
 
 def all_measures(outcome: Outcome) -> Table:
     """Every measure of every system, averaged over sections, with the interval of the accuracy."""
-    names = [name for name in outcome.measures if not name.startswith("accuracy on ")]
-    columns = {
-        name: marked(
-            outcome,
-            [
-                measured(outcome.overall(system, name), *((100.0, 2) if name in _IN_PERCENT else (1.0, 3)))
-                for system in outcome.systems
-            ],
-        )
-        for name in names
-    }
-    if "ECE" in columns:
-        plain = [Number(cell.value, None, cell.decimals) for cell in columns["ECE"]]
-        columns["ECE"] = marked(outcome, plain, lowest=True)
+    first, *others = (name for name in outcome.measures if not name.startswith("accuracy on "))
     averaged = ", within sections and then averaged" if len(outcome.corpus.section_names) > 1 else ""
-    adjacent = "adjacent accuracy and " if "adjacent" in names else ""
-    rows = []
-    for number, system in enumerate(outcome.systems):
-        found = outcome.overall(system)
-        cells: list[Cell] = [columns[name][number] for name in names]
-        rows.append((outcome.title(system), cells[0], interval_of_accuracy(found), *cells[1:]))
-    return Table(
+    adjacent = ", adjacent accuracy and " if "adjacent" in others else " and "
+    return by_columns(
         "measures",
         f"All measures on {outcome.corpus.name}",
-        ("system", names[0], "95 % interval", *names[1:]),
-        tuple(rows),
-        (
-            f"Mean (std) over {runs_in_words(outcome)}{averaged}. Accuracy, macro-F1{', ' if adjacent else ' and '}"
-            f"{adjacent}ECE (expected calibration error, the lower the better) in %. The interval of the accuracy is a "
-            f"bootstrap over documents; {bold_in_words(outcome)}.",
-            *(() if outcome.corpus.ordered else (UNORDERED,)),
-        ),
+        [
+            ("system", outcome.titles),
+            (first, of_systems(outcome, first)),
+            ("95 % interval", [interval_of(outcome.overall(system)) for system in outcome.systems]),
+            *((name, of_systems(outcome, name)) for name in others),
+        ],
+        f"Mean (std) over {runs_in_words(outcome)}{averaged}. Accuracy, macro-F1{adjacent}ECE (expected calibration "
+        "error, the lower the better) in %. The interval of the accuracy is a bootstrap over documents; "
+        f"{bold_in_words(outcome)}.",
+        *(() if outcome.corpus.ordered else (UNORDERED,)),
     )
 
 
 def levels(outcome: Outcome) -> Table:
     """Accuracy on the documents of each level."""
-    names = [name for name in outcome.measures if name.startswith("accuracy on ")]
-    columns = [
-        marked(outcome, [measured(outcome.overall(system, name), 100.0, 2) for system in outcome.systems])
-        for name in names
-    ]
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (outcome.title(system), *(column[number] for column in columns))
-        for number, system in enumerate(outcome.systems)
-    )
-    return Table(
+    by_level = [(level, of_systems(outcome, f"accuracy on {level}")) for level in outcome.corpus.levels]
+    return by_columns(
         "levels",
         f"Accuracy by level in % on {outcome.corpus.name}",
-        ("system", *(name.removeprefix("accuracy on ") for name in names)),
-        rows,
-        (f"Mean (std) over {runs_in_words(outcome)}; {bold_in_words(outcome)}.",),
+        [("system", outcome.titles), *by_level],
+        f"Mean (std) over {runs_in_words(outcome)}; {bold_in_words(outcome)}.",
     )
 
 
@@ -196,50 +141,42 @@ def comparisons(outcome: Outcome) -> Table:
     """Every two systems against each other, the method's pairs first."""
     others = [system for system in outcome.systems if system != outcome.method]
     pairs = [*((outcome.method, other) for other in others), *combinations(reversed(others), 2)]
-    rows = tuple(
-        (outcome.title(first), outcome.title(second), *comparison_cells(outcome.comparison(first, second)))
-        for first, second in pairs
-    )
-    return Table(
+    found = [outcome.comparison(first, second) for first, second in pairs]
+    return by_columns(
         "comparisons",
         f"All pairs of systems on {outcome.corpus.name}",
-        ("system", "against", *COMPARISON_COLUMNS),
-        rows,
-        (
-            "Difference of the mean accuracies in points, its 95 % interval and two-sided p from a paired bootstrap "
-            "over documents; McNemar's exact test on one decision a document (mean probabilities over runs): documents "
-            "that only the first, and only the second, has right. p values are not corrected for the number of pairs.",
-        ),
+        [
+            ("system", [outcome.title(first) for first, _ in pairs]),
+            ("against", [outcome.title(second) for _, second in pairs]),
+            ("difference", [Number(100 * one.difference, signed=True) for one in found]),
+            ("95 % interval", [interval_of(one) for one in found]),
+            ("p (bootstrap)", [Number(one.p_bootstrap, decimals=4) for one in found]),
+            ("only first", [Number(one.only_first, decimals=0) for one in found]),
+            ("only second", [Number(one.only_second, decimals=0) for one in found]),
+            ("p (McNemar)", [Number(p, decimals=4) if (p := one.p_mcnemar) >= 0.0001 else "<0.0001" for one in found]),
+        ],
+        "Difference of the mean accuracies in points, its 95 % interval and two-sided p from a paired bootstrap "
+        "over documents; McNemar's exact test on one decision per document (mean probabilities over runs): documents "
+        "that only the first, and only the second, has right. p values are not corrected for the number of pairs.",
     )
 
 
 def ablation(outcome: Outcome) -> Table:
     """What each kind of edge is worth."""
     sections = outcome.corpus.section_names
-    shown = sections if len(sections) == 1 else (*sections, "")
-    theirs = {section: paper.ABLATION.get((outcome.corpus.name, section), {}) for section in sections}
-    rows = []
-    for system in _ABLATION:
-        cells: list[Cell] = [outcome.title(system)]
-        for section in shown:
-            cells.append(measured(outcome.estimates(system, "accuracy")[section], 100.0, 2))
-            if theirs.get(section):
-                cells.append(Number(theirs[section][system]))
-        rows.append(tuple(cells))
-    columns = ["model"]
-    for section in shown:
-        columns.append("accuracy" if len(sections) == 1 else section or "average")
-        if theirs.get(section):
-            columns.append(f"{section}, paper")
-    return Table(
+    columns: list[tuple[str, list[Cell]]] = [("model", [outcome.title(system) for system in _ABLATION])]
+    for section in sections if len(sections) == 1 else (*sections, ""):
+        name = "accuracy" if len(sections) == 1 else section or "average"
+        columns.append((name, [measured(outcome.estimates(system, "accuracy")[section]) for system in _ABLATION]))
+        theirs = paper.ABLATION.get((outcome.corpus.name, section))
+        if theirs:
+            columns.append((f"{section}, paper", [Number(theirs[system]) for system in _ABLATION]))
+    return by_columns(
         "ablation",
         f"Accuracy in % on {outcome.corpus.name} without edges between patterns, and without any",
-        tuple(columns),
-        tuple(rows),
-        (
-            "Without any edges the method is the DNN with the method's own inputs, surface figures among them where "
-            "document nodes carry these: the difference to it is what edges are worth.",
-        ),
+        columns,
+        "Without any edges the method is the DNN with the method's own inputs, surface figures among them where "
+        "document nodes carry these: the difference to it is what edges are worth.",
     )
 
 
@@ -247,24 +184,17 @@ def variants(outcome: Outcome) -> Table:
     """The experiment with other settings: pretrained parts, other readings of the method."""
     rows: list[tuple[Cell, ...]] = []
     ruled = set()
-    first = [variant for variant in outcome.experiment.variants if not variant.sensitivity]
-    systems = dict.fromkeys(name for variant in first for name in variant.systems)
-    for system in systems:
+    shown = [variant for variant in outcome.experiment.variants if not variant.sensitivity]
+    for system in dict.fromkeys(name for variant in shown for name in variant.systems):
+        title = outcome.title(system)
         ruled.add(len(rows))
-        base = outcome.overall(system)
-        rows.append((outcome.title(system), "as above", measured(base, 100.0, 2), "", ""))
-        for variant in first:
+        rows.append((title, "as above", measured(outcome.overall(system)), "", ""))
+        for variant in shown:
             if system in variant.systems:
                 found = outcome.comparison(system, system, (variant.name, ""))
-                rows.append(
-                    (
-                        outcome.title(system),
-                        variant.name,
-                        measured(outcome.overall(system, "accuracy", variant.name), 100.0, 2),
-                        Number(100 * found.difference, signed=True),
-                        interval_of(found),
-                    )
-                )
+                accuracy = measured(outcome.overall(system, "accuracy", variant.name))
+                difference = Number(100 * found.difference, signed=True)
+                rows.append((title, variant.name, accuracy, difference, interval_of(found)))
     return Table(
         "variants",
         f"Other settings and pretrained parts on {outcome.corpus.name}",
@@ -278,46 +208,95 @@ def variants(outcome: Outcome) -> Table:
 def choices(outcome: Outcome) -> Table:
     """Which hyper-parameters were chosen on dev, how often."""
     rows: list[tuple[Cell, ...]] = []
-    hardly: list[str] = []
+    notes: list[str] = []
     for system in outcome.systems:
-        results = [r for r in outcome.finished.results if r.system == system and r.variant == ""]
-        names = dict.fromkeys(name for result in results for name in result.chosen)
-        for name in names:
+        title, results = outcome.title(system), outcome.results(system)
+        for name in dict.fromkeys(name for result in results for name in result.chosen):
             values = [result.chosen[name] for result in results]
             if name.endswith("epochs"):
                 low, middle, high = np.percentile(values, (25, 50, 75))
-                if sum(value <= 1 for value in values) > len(values) / 2:
-                    hardly.append(outcome.title(system))
                 shown = f"median {middle:.0f} (half of them from {low:.0f} to {high:.0f})"
+                if sum(value <= 1 for value in values) > len(values) / 2:
+                    notes.append(
+                        f"{title} has hardly trained: in most folds the first epoch was the best on dev documents, "
+                        "which more of them, another learning rate or choosing by loss may change."
+                    )
             else:
                 counted = sorted(Counter(map(str, values)).items(), key=lambda item: (-item[1], item[0]))
                 shown = ", ".join(f"{value} ({times}×)" for value, times in counted)
-            rows.append((outcome.title(system), name, shown))
-    return Table(
-        "choices",
-        f"What was chosen on dev documents of {outcome.corpus.name}",
-        ("system", "hyper-parameter", "chosen"),
-        tuple(rows) or (("–", "–", "nothing was searched"),),
-        tuple(
-            f"{title} has hardly trained: in most folds the first epoch was the best on dev documents, which more of "
-            "them, another learning rate or choosing by loss may change."
-            for title in hardly
-        ),
-    )
+            rows.append((title, name, shown))
+    title = f"What was chosen on dev documents of {outcome.corpus.name}"
+    nothing = (("–", "–", "nothing was searched"),)
+    return Table("choices", title, ("system", "hyper-parameter", "chosen"), tuple(rows) or nothing, tuple(notes))
 
 
 def best_on_test(outcome: Outcome) -> Table:
     """What the accuracy would be if the epoch were chosen on test: for comparison with figures reported so."""
-    rows = []
-    for system in outcome.systems:
-        found = [r.best_on_test for r in outcome.finished.results if r.system == system and r.variant == ""]
-        known = [100 * value for value in found if value is not None]
-        best = Number(float(np.mean(known)), float(np.std(known, ddof=min(1, len(known) - 1)))) if known else "–"
-        rows.append((outcome.title(system), measured(outcome.overall(system), 100.0, 2), best))
-    return Table(
+
+    def best(system: str) -> Cell:
+        found = [100 * one.best_on_test for one in outcome.results(system) if one.best_on_test is not None]
+        return Number(float(np.mean(found)), float(np.std(found, ddof=min(1, len(found) - 1)))) if found else "–"
+
+    return by_columns(
         "best-on-test",
         f"NOT a result: the best accuracy on test over all epochs and candidates, on {outcome.corpus.name}",
-        ("system", "accuracy (chosen on dev)", "best on test (chosen on test)"),
-        tuple(rows),
-        ("The last column looks at the test documents to choose; it says how much that flatters, and nothing else.",),
+        [
+            ("system", outcome.titles),
+            ("accuracy (chosen on dev)", [measured(outcome.overall(system)) for system in outcome.systems]),
+            ("best on test (chosen on test)", [best(system) for system in outcome.systems]),
+        ],
+        "The last column looks at the test documents to choose; it says how much that flatters, and nothing else.",
     )
+
+
+def overview(outcome: Outcome) -> Table:
+    """What each system reaches and what it costs, in one row."""
+    return by_columns(
+        "overview",
+        f"Every system on {outcome.corpus.name}: what it reaches, and what it costs",
+        [
+            ("system", outcome.titles),
+            ("accuracy", of_systems(outcome)),
+            ("95 % interval", [interval_of(outcome.overall(system)) for system in outcome.systems]),
+            ("parameters", _parameters(outcome)),
+            ("s to train", _costs(outcome, np.mean, lambda cost: cost.seconds, decimals=1)),
+            ("ms a document", _costs(outcome, np.mean, lambda cost: 1e3 * cost.seconds_a_document, decimals=2)),
+        ],
+        f"Accuracy in %, mean (std) over {runs_in_words(outcome)}, its interval a bootstrap over documents; "
+        f"{bold_in_words(outcome)}. Time of a fold's search and training, and of scoring one document, features "
+        "ready, on one thread; times differ from run to run.",
+    )
+
+
+def costs(outcome: Outcome) -> Table:
+    """Parameters, time and memory of each system."""
+    return by_columns(
+        "costs",
+        f"What each system costs on {outcome.corpus.name}, features ready",
+        [
+            ("system", outcome.titles),
+            ("parameters", _parameters(outcome)),
+            ("s a fold and seed", _costs(outcome, np.mean, lambda cost: cost.seconds, decimals=2)),
+            ("s in all", _costs(outcome, np.sum, lambda cost: cost.seconds, decimals=0)),
+            ("µs a document", _costs(outcome, np.mean, lambda cost: 1e6 * cost.seconds_a_document, decimals=1)),
+            ("MB", _costs(outcome, np.max, lambda cost: cost.megabytes, decimals=0)),
+        ],
+        "Search on dev and training of one fold with one seed, all of them together, scoring of one document, and "
+        "memory above what the process had before, on one thread. These differ from run to run.",
+    )
+
+
+def _parameters(outcome: Outcome) -> list[Number]:
+    means = [np.mean([result.parameters for result in outcome.results(system)]) for system in outcome.systems]
+    return [Number(float(mean), decimals=0) for mean in means]
+
+
+def _costs(
+    outcome: Outcome, over_runs: Callable[[list[float]], float], of_run: Callable[[Cost], float], *, decimals: int
+) -> list[Number]:
+    """A cost of every system; NaN where nothing was noted."""
+    cells = []
+    for system in outcome.systems:
+        found = [of_run(cost) for cost in outcome.finished.costs if (cost.system, cost.variant) == (system, "")]
+        cells.append(Number(float(over_runs(found)) if found else math.nan, decimals=decimals))
+    return cells

@@ -1,6 +1,4 @@
-"""The files of an experiment's folder: what is written, and read again when a run goes on."""
-
-from __future__ import annotations
+"""The files of an experiment's folder: what is written, and read again when a run is resumed."""
 
 import csv
 import io
@@ -16,13 +14,12 @@ import numpy as np
 from cohegraph.corpora.corpus import Corpus
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.experiments.folds import Fold
-from cohegraph.experiments.units import Cost, Result, Unit
+from cohegraph.experiments.units import Cost, Name, Result
 from cohegraph.files import write_atomically
 
 ABOUT, FOLDS, RESULTS, COSTS = "experiment.json", "folds.jsonl", "results.jsonl", "costs.jsonl"
 DOCUMENTS, PREDICTIONS = "documents.jsonl", "predictions.csv"
 _LINE = TypeVar("_LINE", Result, Cost)
-LineName = tuple[str, str, int, str, str]
 
 
 def check_same(folder: Path, about: dict[str, Any]) -> None:
@@ -32,24 +29,19 @@ def check_same(folder: Path, about: dict[str, Any]) -> None:
         return
     try:
         earlier = json.loads(file.read_text("utf-8"))
-        differing = [
-            (what, code)
-            for what, code, now, then in (
-                ("another version of cohegraph", "other-version", about["cohegraph"], earlier["cohegraph"]),
-                ("another corpus, or other documents", "other-corpus", about["corpus"], earlier["corpus"]),
-                ("another protocol", "other-protocol", about["plan"]["protocol"], earlier["plan"]["protocol"]),
-                ("other settings", "other-settings", about["settings"][""], earlier["settings"][""]),
-                ("other pretrained parts", "other-part", about["parts"][""], earlier["parts"][""]),
-            )
-            if now != then
-        ]
+        compared = (
+            ("another version of cohegraph", "other-version", about["cohegraph"], earlier["cohegraph"]),
+            ("another corpus, or other documents", "other-corpus", about["corpus"], earlier["corpus"]),
+            ("another protocol", "other-protocol", about["plan"]["protocol"], earlier["plan"]["protocol"]),
+            ("other settings", "other-settings", about["settings"][""], earlier["settings"][""]),
+            ("other pretrained parts", "other-part", about["parts"][""], earlier["parts"][""]),
+        )
     except (ValueError, KeyError, TypeError):
         raise DamagedFileError(f"{file} is damaged: choose another folder with --out, or delete this one.") from None
-    if differing:
-        what, code = differing[0]
-        raise CohegraphError(
-            f"{folder} holds results of {what}: choose another folder with --out, or delete this one.", code=code
-        )
+    for what, code, now, then in compared:
+        if now != then:
+            remedy = "choose another folder with --out, or delete this one"
+            raise CohegraphError(f"{folder} holds results of {what}: {remedy}.", code=code)
 
 
 def documents(corpus: Corpus) -> str:
@@ -62,7 +54,7 @@ def documents(corpus: Corpus) -> str:
 
 
 def predictions(results: Iterable[Result], folds: Iterable[Fold], corpus: Corpus) -> str:
-    """All probabilities as a table, a row a tested document."""
+    """All probabilities as a table, one row per tested document."""
     tested = {fold.name: fold.test.tolist() for fold in folds}
     page = io.StringIO()
     table = csv.writer(page, lineterminator="\n")
@@ -92,22 +84,15 @@ def _line(line: Result | Cost) -> str:
     return json.dumps(asdict(line)) + "\n"
 
 
-def line_name(line: Unit | Result | Cost) -> LineName:
-    """What tells a line from all others, also of earlier plans."""
-    if isinstance(line, Unit):
-        return (*line.key, line.digest)
-    return (line.variant, line.fold, line.seed, line.system, line.digest)
-
-
-def read_lines(file: Path, kind: type[_LINE]) -> dict[LineName, _LINE]:
+def read_lines(file: Path, kind: type[_LINE]) -> dict[Name, _LINE]:
     """The lines of a file; the last may be half written, damaged ones are left out, later ones replace earlier ones."""
-    found: dict[LineName, _LINE] = {}
+    found: dict[Name, _LINE] = {}
     if not file.exists():
         return found
     for text in file.read_text("utf-8", errors="replace").split("\n"):
         try:
             line = kind(**json.loads(text))
-            found[line_name(line)] = line
+            found[line.name] = line
         except (ValueError, TypeError, RecursionError):
             continue
     return found

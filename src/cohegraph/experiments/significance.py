@@ -1,7 +1,5 @@
 """Whether one system is better than another: paired bootstrap over documents, and McNemar's test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +14,7 @@ class Comparison:
     """The first system against the second.
 
     ``difference`` with its 95 % interval and ``p_bootstrap`` (two-sided) are of the mean accuracy, with documents drawn
-    alike for both. McNemar's exact test looks at one decision a document and system, that of the mean probabilities
+    alike for both. McNemar's exact test looks at one decision per document and system, that of the mean probabilities
     over runs: ``only_first`` and ``only_second`` count the documents that one alone has right.
     """
 
@@ -40,23 +38,15 @@ def compare(
     p_bootstrap = min(1.0, 2 * (min(below, above) + 1) / (len(draws) + 1))
     right = [np.concatenate([_right(runs) for runs in of_all]) for of_all in (first_runs, second_runs)]
     only_first, only_second = int((right[0] & ~right[1]).sum()), int((~right[0] & right[1]).sum())
-    return Comparison(
-        difference=first.mean - second.mean,
-        low=float(low),
-        high=float(high),
-        p_bootstrap=float(p_bootstrap),
-        only_first=only_first,
-        only_second=only_second,
-        p_mcnemar=mcnemar(only_first, only_second),
-    )
+    p_mcnemar = mcnemar(only_first, only_second)
+    difference = first.mean - second.mean
+    return Comparison(difference, float(low), float(high), float(p_bootstrap), only_first, only_second, p_mcnemar)
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
     """The exact two-sided p value: how likely so uneven a split of the differing documents is by a fair coin."""
     differing = only_first + only_second
-    if differing == 0:
-        return 1.0
-    return float(stats.binomtest(only_first, differing, 0.5).pvalue)
+    return float(stats.binomtest(only_first, differing, 0.5).pvalue) if differing else 1.0
 
 
 def _right(section: SectionRuns) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -3,13 +3,11 @@
 It has no text of a document, so that it can be passed on where the corpus cannot.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.experiments.table import Cell, Interval, Number, Table
@@ -31,7 +29,7 @@ class Summary:
     baseline: str
     tables: dict[str, Table]
 
-    def with_table(self, table: Table) -> Summary:
+    def with_table(self, table: Table) -> Self:
         """The same with one table more, or another of its name."""
         return replace(self, tables={**self.tables, table.name: table})
 
@@ -65,10 +63,8 @@ def read_summary(file: Path) -> Summary:
             raise CohegraphError(
                 f"{file} was written by another version of cohegraph: run the experiment again.", code="other-version"
             )
-        tables = [_table(plain) for plain in content["tables"]]
-        return Summary(
-            content["experiment"], content["method"], content["baseline"], {table.name: table for table in tables}
-        )
+        tables = {plain["name"]: _table(plain) for plain in content["tables"]}
+        return Summary(content["experiment"], content["method"], content["baseline"], tables)
     except CohegraphError:
         raise
     except OSError as error:
@@ -78,14 +74,10 @@ def read_summary(file: Path) -> Summary:
 
 
 def _plain_table(table: Table) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "name": table.name,
-        "title": table.title,
-        "columns": list(table.columns),
-        "rows": [[_plain_cell(cell) for cell in row] for row in table.rows],
-        "notes": list(table.notes),
-    }
-    marks = {"muted": sorted(table.muted), "ruled": sorted(table.ruled)}
+    """The fields of a table but the marks of rows that it has none of."""
+    plain = {field.name: getattr(table, field.name) for field in fields(table)}
+    plain["rows"] = [[_plain_cell(cell) for cell in row] for row in table.rows]
+    marks = {name: sorted(plain.pop(name)) for name in ("muted", "ruled")}
     return plain | {name: rows for name, rows in marks.items() if rows}
 
 
@@ -93,23 +85,17 @@ def _table(plain: dict[str, Any]) -> Table:
     rows = tuple(tuple(map(_cell, row)) for row in plain["rows"])
     if any(len(row) != len(plain["columns"]) for row in rows):
         raise ValueError("a row that is too long or too short")
-    return Table(
-        plain["name"],
-        plain["title"],
-        tuple(plain["columns"]),
-        rows,
-        tuple(plain["notes"]),
-        frozenset(plain.get("muted", ())),
-        frozenset(plain.get("ruled", ())),
-    )
+    marks = (frozenset(plain.get(name, ())) for name in ("muted", "ruled"))
+    return Table(plain["name"], plain["title"], tuple(plain["columns"]), rows, tuple(plain["notes"]), *marks)
 
 
 def _plain_cell(cell: Cell) -> Any:
     """A text as it is, a figure as the fields that are not as usual; not a number is null."""
     if isinstance(cell, str):
         return cell
-    values = {field.name: (getattr(cell, field.name), field.default) for field in fields(cell)}
-    return {name: _or_null(value) for name, (value, usual) in values.items() if value != usual}
+    values = {one.name: getattr(cell, one.name) for one in fields(cell) if getattr(cell, one.name) != one.default}
+    unknown = [name for name, value in values.items() if isinstance(value, float) and math.isnan(value)]
+    return values | dict.fromkeys(unknown)
 
 
 def _cell(plain: Any) -> Cell:
@@ -123,13 +109,9 @@ def _cell(plain: Any) -> Cell:
     return Number(**figures)
 
 
-def _or_null(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 def _in_lines(value: Any, levels: int) -> str:
     """JSON with the items of the outermost levels on lines of their own."""
-    if not levels or not isinstance(value, dict | list) or not value:
+    if not levels or not isinstance(value, dict | list | tuple) or not value:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     if isinstance(value, dict):
         items = [f"{json.dumps(name, ensure_ascii=False)}: {_in_lines(one, levels - 1)}" for name, one in value.items()]

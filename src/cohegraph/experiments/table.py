@@ -1,12 +1,10 @@
-"""A table once, in every form that people paste it in: Markdown, CSV, LaTeX and HTML."""
-
-from __future__ import annotations
+"""One table in every form that people paste: Markdown, CSV, LaTeX and HTML."""
 
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
@@ -90,105 +88,102 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
-    muted: frozenset[int] = field(default_factory=frozenset)
-    ruled: frozenset[int] = field(default_factory=frozenset)
+    muted: frozenset[int] = frozenset()
+    ruled: frozenset[int] = frozenset()
 
-    def column(self, name: str) -> list[Cell]:
-        """The cells under a name in the header."""
-        place = self.columns.index(name)
-        return [row[place] for row in self.rows]
+    def under(self, *names: str) -> list[tuple[Cell, ...]]:
+        """The cells of each row that stand under these names."""
+        places = [self.columns.index(name) for name in names]
+        return [tuple(row[place] for place in places) for row in self.rows]
 
     def markdown(self) -> str:
         """A table of GitHub's Markdown, with title and notes."""
-        lines = [f"**{self.title}**", "", _md_row(self.columns), "|" + "|".join(self._md_rules()) + "|"]
-        for number, row in enumerate(self.rows):
-            cells = [_md(cell) for cell in row]
-            lines.append(_md_row([f"*{cell}*" if number in self.muted and cell else cell for cell in cells]))
+        rules = ("---" if text else "---:" for text in self._are_texts())
+        rows = (self._in_form(row, str, "**{}**", " ({})", "*{}*") for row in range(len(self.rows)))
+        lines = [f"**{self.title}**", "", _md_row(self.columns), f"|{'|'.join(rules)}|", *map(_md_row, rows)]
         return "\n".join([*lines, *("\n" + note for note in self.notes), ""])
 
     def csv(self) -> str:
         """Bare figures; a column with std or intervals has a second one for them."""
-        spread = [self._spread(i) for i in self._numbers()]
-        header: list[str] = []
-        for i, name in enumerate(self.columns):
-            header += [name, f"{name} {spread[i]}"] if spread[i] else [name]
+        columns: list[list[str]] = []
+        for name, cells in zip(self.columns, self._cells(), strict=True):
+            unknown = [isinstance(cell, Number) and math.isnan(cell.value) for cell in cells]
+            columns.append([name, *("" if gap else str(cell) for cell, gap in zip(cells, unknown, strict=True))])
+            beside = _beside(cells)
+            if beside:
+                columns.append([f"{name} {beside}", *(one.spread if isinstance(one, Number) else "" for one in cells)])
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(header)
-        for row in self.rows:
-            cells: list[str] = []
-            for i, cell in enumerate(row):
-                if isinstance(cell, Number):
-                    cells.append("" if math.isnan(cell.value) else str(cell))
-                    cells += [cell.spread] if spread[i] else []
-                else:
-                    cells += [str(cell), ""] if spread[i] else [str(cell)]
-            writer.writerow(cells)
+        csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
         return out.getvalue()
 
     def latex(self) -> str:
         """A table with booktabs, the std small and low as in the paper."""
-        alignment = "".join("l" if self._is_text(i) else "r" for i in self._numbers())
+        alignment = "".join("l" if text else "r" for text in self._are_texts())
         head = [r"\toprule", " & ".join(map(_tex, self.columns)) + r" \\", r"\midrule"]
         caption = rf"\caption{{{_tex(' '.join([self.title.rstrip('.') + '.', *self.notes]))}}}"
         label = rf"\label{{tab:{self.name}}}"
         if len(self.rows) > _ROWS_OF_A_PAGE:
-            begin = [
-                "% needs the package longtable",
-                rf"\begin{{longtable}}{{{alignment}}}",
-                caption + label + r" \\",
-                *head,
-                r"\endfirsthead",
-                *head,
-                r"\endhead",
-                r"\bottomrule",
-                r"\endfoot",
-            ]
+            begin = ["% needs the package longtable", rf"\begin{{longtable}}{{{alignment}}}", caption + label + r" \\"]
+            begin += [*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"]
             end = [r"\end{longtable}"]
         else:
             begin = [r"\begin{table}[t]", r"\centering", rf"\begin{{tabular}}{{{alignment}}}", *head]
             end = [r"\bottomrule", r"\end{tabular}", caption, label, r"\end{table}"]
-        return "\n".join([*begin, *self._latex_rows(), *end, ""])
-
-    def _latex_rows(self) -> list[str]:
-        lines = []
-        for number, row in enumerate(self.rows):
-            if number in self.ruled and number:
-                lines.append(r"\midrule")
-            cells = [_tex_cell(cell) for cell in row]
-            lines.append(" & ".join(rf"\textit{{{c}}}" if number in self.muted and c else c for c in cells) + r" \\")
-        return lines
+        body = []
+        for row in range(len(self.rows)):
+            cells = self._in_form(row, _tex, r"\textbf{{{}}}", r"\textsubscript{{{}}}", r"\textit{{{}}}")
+            body += [r"\midrule"] if row in self.ruled and row else []
+            body.append(" & ".join(cells) + r" \\")
+        return "\n".join([*begin, *body, *end, ""])
 
     def html(self) -> str:
         """A table element."""
-        head = "".join(f"<th{_side(self._is_text(i))}>{escape(name)}</th>" for i, name in enumerate(self.columns))
+        sides = [' class="text"' if text else "" for text in self._are_texts()]
+        head = "".join(f"<th{side}>{escape(name)}</th>" for side, name in zip(sides, self.columns, strict=True))
         body = []
-        for number, row in enumerate(self.rows):
-            kinds = [kind for kind, rows in (("muted", self.muted), ("ruled", self.ruled)) if number in rows]
-            cells = "".join(f"<td{_side(self._is_text(i))}>{_html(cell)}</td>" for i, cell in enumerate(row))
-            body.append(f'<tr class="{" ".join(kinds)}">{cells}</tr>' if kinds else f"<tr>{cells}</tr>")
+        for row in range(len(self.rows)):
+            kinds = " ".join(kind for kind, rows in (("muted", self.muted), ("ruled", self.ruled)) if row in rows)
+            shown = self._in_form(row, escape, "<b>{}</b>", " <small>{}</small>")
+            cells = "".join(f"<td{side}>{cell}</td>" for side, cell in zip(sides, shown, strict=True))
+            body.append(f'<tr class="{kinds}">{cells}</tr>' if kinds else f"<tr>{cells}</tr>")
         wide = ' class="wide"' if len(self.columns) > _COLUMNS_OF_A_PAGE else ""
         return f"<table{wide}><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
     def texts(self) -> list[list[str]]:
         """Every cell as it is read, the std behind its figure."""
-        return [[_text(cell) for cell in row] for row in self.rows]
+        return [self._in_form(row, str, "{}", " ({})") for row in range(len(self.rows))]
 
-    def _numbers(self) -> range:
-        return range(len(self.columns))
+    def _in_form(self, row: int, escaped: Callable[[str], str], best: str, spread: str, muted: str = "{}") -> list[str]:
+        """The cells of a row: ``best`` is the form of the best figures, ``spread`` that of what stands beside them."""
+        cells = []
+        for cell in self.rows[row]:
+            text = escaped(str(cell))
+            if isinstance(cell, Number):
+                text = best.format(text) if cell.best else text
+                text += spread.format(cell.spread) if cell.spread else ""
+            cells.append(muted.format(text) if row in self.muted and text else text)
+        return cells
 
-    def _is_text(self, column: int) -> bool:
-        return not any(isinstance(row[column], Number) for row in self.rows)
+    def _cells(self) -> list[list[Cell]]:
+        """The cells of each column."""
+        return [[row[column] for row in self.rows] for column in range(len(self.columns))]
 
-    def _spread(self, column: int) -> str:
-        """What stands beside the figures of a column: nothing, their std or their interval."""
-        cells = [row[column] for row in self.rows]
-        if any(isinstance(cell, Number) and cell.interval is not None for cell in cells):
-            return "95 % interval"
-        return "std" if any(isinstance(cell, Number) and cell.std is not None for cell in cells) else ""
+    def _are_texts(self) -> list[bool]:
+        """Whether each column has no figures."""
+        return [not any(isinstance(cell, Number) for cell in cells) for cells in self._cells()]
 
-    def _md_rules(self) -> list[str]:
-        return ["---" if self._is_text(i) else "---:" for i in self._numbers()]
+
+def _beside(cells: list[Cell]) -> str:
+    """What stands beside the figures of a column: nothing, their std or their interval."""
+    if any(isinstance(cell, Number) and cell.interval is not None for cell in cells):
+        return "95 % interval"
+    return "std" if any(isinstance(cell, Number) and cell.std is not None for cell in cells) else ""
+
+
+def by_columns(name: str, title: str, columns: Iterable[tuple[str, Sequence[Cell]]], *notes: str) -> Table:
+    """A table from the names and cells of its columns."""
+    names, cells = zip(*columns, strict=True)
+    return Table(name, title, names, tuple(zip(*cells, strict=True)), notes)
 
 
 def write_tables(tables: Iterable[Table], folder: Path) -> None:
@@ -210,39 +205,9 @@ def with_best(cells: list[Number], allowed: Sequence[bool] | None = None, *, low
     return [replace(cell, best=ok and str(cell) == top) for cell, ok in zip(cells, may, strict=True)]
 
 
-def _md_row(cells: tuple[str, ...] | list[str]) -> str:
+def _md_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-
-
-def _md(cell: Cell) -> str:
-    if not isinstance(cell, Number) or not cell.best:
-        return _text(cell)
-    return f"**{cell}** ({cell.spread})" if cell.spread else f"**{cell}**"
-
-
-def _text(cell: Cell) -> str:
-    if not isinstance(cell, Number):
-        return str(cell)
-    return f"{cell} ({cell.spread})" if cell.spread else str(cell)
 
 
 def _tex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
-
-
-def _tex_cell(cell: Cell) -> str:
-    if not isinstance(cell, Number):
-        return _tex(str(cell))
-    shown = rf"\textbf{{{_tex(str(cell))}}}" if cell.best else _tex(str(cell))
-    return rf"{shown}\textsubscript{{{cell.spread}}}" if cell.spread else shown
-
-
-def _html(cell: Cell) -> str:
-    if not isinstance(cell, Number):
-        return escape(str(cell))
-    shown = f"<b>{cell}</b>" if cell.best else str(cell)
-    return f"{shown} <small>{cell.spread}</small>" if cell.spread else shown
-
-
-def _side(text: bool) -> str:
-    return ' class="text"' if text else ""

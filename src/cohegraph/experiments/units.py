@@ -1,7 +1,5 @@
 """The smallest piece of an experiment's work: one system on one fold with one seed, from training to test."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import hashlib
@@ -17,16 +15,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel
 
 from cohegraph.experiments.folds import Fold
 from cohegraph.features import Features
 from cohegraph.learning.objectives import Levels, Targets
-from cohegraph.systems.system import Fitted, Graded, Lesson, Predict, Predictions, System
+from cohegraph.systems.system import Fitted, Graded, Lesson, Predict, System
 
 # So many decimals of a probability are kept: enough for every measure, and files stay small.
 _DECIMALS = 6
 _TINY = 1e-12
+
+
+# Variant, fold, seed, system and digest: what tells a unit from all others, also from those of earlier plans.
+Name = tuple[str, str, int, str, str]
 
 
 @dataclass(frozen=True)
@@ -44,27 +45,43 @@ class Unit:
     made_from: str
 
     @property
-    def key(self) -> tuple[str, str, int, str]:
-        """What tells the unit from all others of its experiment."""
-        return (self.variant, self.fold.name, self.seed, self.system.name)
+    def name(self) -> Name:
+        """What its result and its cost are called too."""
+        return (self.variant, self.fold.name, self.seed, self.system.name, self.digest)
 
     @property
     def digest(self) -> str:
         """Changes when the documents, their features, the system, its hyper-parameters or the way of choosing do."""
         chosen = {
             "system": self.system.name,
-            "hyper-parameters": _plain(asdict(self.system)),  # type: ignore[call-overload]
-            "search": _plain(dict(self.search)),
+            "hyper-parameters": asdict(self.system),  # type: ignore[call-overload]
+            "search": dict(self.search),
             "choose by": self.choose_by,
             "refit": self.refit,
             "best on test": self.best_on_test,
             "made from": self.made_from,
         }
-        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
+        plain = json.dumps(chosen, sort_keys=True, default=lambda group: group.model_dump(mode="json"))
+        return hashlib.sha256(plain.encode()).hexdigest()[:16]
+
+
+class _Line:
+    """A line of a file about a unit."""
+
+    variant: str
+    fold: str
+    seed: int
+    system: str
+    digest: str
+
+    @property
+    def name(self) -> Name:
+        """The unit's name."""
+        return (self.variant, self.fold, self.seed, self.system, self.digest)
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(_Line):
     """What came out of a unit, without anything that differs from run to run."""
 
     variant: str
@@ -79,14 +96,9 @@ class Result:
     probabilities: list[list[float]]
     best_on_test: float | None = None
 
-    @property
-    def key(self) -> tuple[str, str, int, str]:
-        """The unit's key."""
-        return (self.variant, self.fold, self.seed, self.system)
-
     def answers(self, unit: Unit, levels: int) -> bool:
         """Whether this is a whole result of the unit, with probabilities for each of its test documents."""
-        if (self.key, self.digest) != (unit.key, unit.digest) or not isinstance(self.chosen, dict):
+        if self.name != unit.name or not isinstance(self.chosen, dict):
             return False
         try:
             found = np.array(self.probabilities, dtype=np.float64)
@@ -98,7 +110,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(_Line):
     """What a unit cost: seconds of its whole search and training, of scoring one document, and the most memory."""
 
     variant: str
@@ -111,53 +123,51 @@ class Cost:
     digest: str = ""
 
 
+@dataclass(frozen=True)
+class _Tried:
+    """A candidate of the search, trained, and how good it is on dev documents."""
+
+    changes: dict[str, Any]
+    system: System
+    fitted: Fitted
+    accuracy: float
+    loss: float
+
+
 def run_unit(unit: Unit, features: Features, classes: npt.NDArray[np.int64], levels: int) -> tuple[Result, Cost]:
     """Search on dev, train, and look at test once."""
     objective = Levels(levels)
     training, dev = (Graded(features[rows], Targets(classes[rows])) for rows in (unit.fold.training, unit.fold.dev))
-    test = features[unit.fold.test]
-    gold = classes[unit.fold.test]
+    test, gold = features[unit.fold.test], classes[unit.fold.test]
     on_test: list[float] = []
 
     def watch(_: int, predict: Predict) -> None:
         on_test.append(float((predict(test).argmax(axis=1) == gold).mean()))
 
-    before = _resident()
-    start = time.perf_counter()
-    best: tuple[tuple[float, float], dict[str, Any], System, Fitted, tuple[float, float]] | None = None
-    for changes in candidates(unit.search):
+    def tried(changes: dict[str, Any]) -> _Tried:
         system = unit.system.changed(changes)
         fitted = system.fit(Lesson(training, objective, dev, unit.seed, watch if unit.best_on_test else None))
-        found = fitted.predict(dev.features)
-        accuracy, loss = objective.quality(np.log(np.maximum(found, _TINY)), dev.targets)
-        figure = (accuracy, -loss) if unit.choose_by == "accuracy" else (-loss, accuracy)
-        if best is None or figure > best[0]:
-            best = (figure, changes, system, fitted, (accuracy, loss))
-    if best is None:
-        raise ValueError("a search without candidates")
-    _, changes, system, fitted, (accuracy, loss) = best
-    chosen = {**changes, **fitted.chosen}
+        outputs = np.log(np.maximum(fitted.predict(dev.features), _TINY))
+        return _Tried(changes, system, fitted, *objective.quality(outputs, dev.targets))
+
+    def quality(one: _Tried) -> tuple[float, float]:
+        return (one.accuracy, -one.loss) if unit.choose_by == "accuracy" else (-one.loss, one.accuracy)
+
+    before = _resident()
+    start = time.perf_counter()
+    best = max(map(tried, candidates(unit.search)), key=quality)
+    fitted, chosen = best.fitted, {**best.changes, **best.fitted.chosen}
     if unit.refit:
-        fitted = system.changed(fitted.chosen).fit(Lesson(training + dev, objective, seed=unit.seed))
+        fitted = best.system.changed(fitted.chosen).fit(Lesson(training + dev, objective, seed=unit.seed))
     trained = time.perf_counter()
     probabilities = fitted.predict(test)
     scored = time.perf_counter()
     if on_test:
         on_test.append(float((probabilities.argmax(axis=1) == gold).mean()))
-    result = Result(
-        *unit.key,
-        unit.digest,
-        chosen,
-        accuracy,
-        loss,
-        fitted.parameters,
-        _rounded(probabilities),
-        max(on_test) if on_test else None,
-    )
-    cost = Cost(
-        *unit.key, trained - start, (scored - trained) / max(1, len(test)), max(0.0, _peak() - before), unit.digest
-    )
-    return result, cost
+    on_dev, rounded = (best.accuracy, best.loss), np.round(probabilities, _DECIMALS).tolist()
+    result = Result(*unit.name, chosen, *on_dev, fitted.parameters, rounded, max(on_test, default=None))
+    costs = (trained - start, (scored - trained) / max(1, len(test)), max(0.0, _peak() - before))
+    return result, Cost(*unit.name[:4], *costs, unit.digest)
 
 
 def candidates(search: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
@@ -166,26 +176,11 @@ def candidates(search: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]
         yield dict(zip(search, values, strict=True))
 
 
-def _rounded(probabilities: Predictions) -> list[list[float]]:
-    rows: list[list[float]] = np.round(probabilities, _DECIMALS).tolist()
-    return rows
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
 def _resident() -> float:
-    """Megabytes of memory in use now; from here on, the peak counts anew where the system can do that."""
+    """Megabytes of memory in use now; from here on the peak is counted from zero where the system allows it."""
     gc.collect()
     with suppress(OSError, AttributeError):
-        # What earlier units have freed is given back, or this one would seem to need nothing.
+        # Memory that earlier units have freed is returned first, or this unit would seem to need nothing.
         ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")

@@ -4,9 +4,6 @@ The height of an arc follows the distance of its sentences, its weight the stren
 diamonds, all others circles. Where there are several kinds of links, all but the first are dashed.
 """
 
-from __future__ import annotations
-
-from collections import defaultdict
 from html import escape
 
 from cohegraph.explain.explanation import Explanation, Link, SentenceView
@@ -20,7 +17,7 @@ _ROOM_BELOW = 46.0
 _ROOM_FOR_WORD = 40.0  # below this distance there is no room for a word under each sentence
 _DIGIT = 7.0  # how wide a digit is
 _LONGEST_LABEL = 300
-# Kinds of links differ by how their arcs are dashed, in the order in which they first occur.
+# Kinds of links differ by how their arcs are dashed, in the order of the model's linkers.
 _DASHES = ("", 'stroke-dasharray="7 4" ', 'stroke-dasharray="2 4" ', 'stroke-dasharray="9 4 2 4" ')
 
 STYLE = (
@@ -49,16 +46,13 @@ def draw_arcs(explanation: Explanation, *, inside: bool = False) -> str:
     step = min(_WIDEST, max(_NARROWEST, _LINE / max(len(sentences) - 1, 1)))
     width = 2 * _MARGIN + max(len(sentences) - 1, 0) * step
     base = _rise(max((link.target - link.source for link in links), default=0)) + 2 * _RADIUS + 4
-    of_sentence = defaultdict(list)
-    for link in links:
-        of_sentence[link.source].append(link)
-        of_sentence[link.target].append(link)
+    of_sentence = explanation.links_of()
     weakest = min((link.strength for link in links), default=0.0)
     title = _title(explanation)
     parts = [f"<title>{escape(title)}</title>"]
     if sentences:
         parts.append(f'<line class="base" x1="{_MARGIN:g}" y1="{base:g}" x2="{width - _MARGIN:g}" y2="{base:g}"/>')
-    kinds = list(dict.fromkeys(link.kind for link in links))
+    kinds = explanation.kinds
     parts.extend(_arc(link, base, step, weakest, _DASHES[kinds.index(link.kind) % len(_DASHES)]) for link in links)
     parts.append('<g role="list" aria-label="Sentences">')
     every = 1 if step >= _DIGIT * len(str(len(sentences))) + 3 else 5

@@ -1,7 +1,5 @@
 """A text with a sentence taken out, or put elsewhere: what a writer would have after the change."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

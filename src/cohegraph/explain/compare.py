@@ -1,7 +1,5 @@
 """Two versions of a text side by side: which sentences and links are new, gone or kept, and what that did."""
 
-from __future__ import annotations
-
 from difflib import SequenceMatcher
 
 from pydantic import BaseModel, ConfigDict, Field

@@ -1,10 +1,8 @@
 """From a model and a text to an explanation.
 
-Nothing here is estimated: shares are the terms of the closed form themselves, and what would change is found by
-changing the text and scoring it anew, from the first step to the last.
+Nothing here is estimated: shares are the terms of the closed form themselves, and what a change would do is found by
+changing the text and scoring it again, from the first step to the last.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -16,18 +14,7 @@ import numpy.typing as npt
 from cohegraph.assessment import Assessment
 from cohegraph.errors import CohegraphError
 from cohegraph.explain.changed_texts import moved, without
-from cohegraph.explain.explanation import (
-    Explanation,
-    Link,
-    Move,
-    NeighbourView,
-    Noun,
-    SentenceView,
-    Share,
-    Shares,
-    Verdict,
-    WhatIf,
-)
+from cohegraph.explain.explanation import Explanation, Link, Move, Noun, SentenceView, Share, Shares, Verdict, WhatIf
 from cohegraph.explain.neighbours import Neighbours
 from cohegraph.features import Features, Featurizer, LinkedDocument, patterns_of
 from cohegraph.graph.links import Linker, Links
@@ -36,8 +23,8 @@ from cohegraph.systems.system import ExplainsByShares, Fitted, PatternShares
 from cohegraph.text.document import Document
 
 Rescore = Callable[[Sequence[str]], Sequence[Assessment]]
-NEIGHBOURS = 5
-# Sentences whose change is tried unless more is asked for: a person will hardly mend more at once.
+_MOST_NEIGHBOURS = 5
+# Sentences whose change is tried unless more is asked for: a person will hardly revise more at once.
 MOST_SENTENCES = 12
 # Places that are tried for one sentence; of more places, those where it is most firmly connected.
 MOST_PLACES = 24
@@ -51,7 +38,6 @@ class Model(Protocol):
     name_: str
     note_: str
     levels_: list[Any]
-    ordered_: bool
     settings_: Settings
     fitted_: Fitted
     neighbours_: Neighbours | None
@@ -72,7 +58,6 @@ def explain(
     text: str,
     *,
     what_if: Collection[int] | int = MOST_SENTENCES,
-    neighbours: int = NEIGHBOURS,
     rescore: Rescore | None = None,
 ) -> Explanation:
     """Why the model gives a text its level.
@@ -81,14 +66,13 @@ def explain(
         model: Any trained model; shares of patterns are known where its system explains by shares.
         text: The text.
         what_if: The numbers of the sentences whose removal and move are tried, or how many of them, from the loosest.
-        neighbours: How many training documents are shown.
         rescore: What scores changed texts; by default the model itself.
     """
     if not isinstance(text, str):
         raise CohegraphError(
             f"What is explained must be a text and is of type {type(text).__name__}.", code="not-a-text"
         )
-    seen = look_at(model, parsed(model, text), neighbours=neighbours)
+    seen = look_at(model, parsed(model, text))
     wanted = seen.chosen(what_if)
     changes = [change for sentence in wanted for change in seen.changes(sentence)]
     verdicts = (rescore or model.assess)([change.text for change in changes])
@@ -153,12 +137,12 @@ class Seen:
 
     def _what_if(self, tried: dict[int | None, Assessment]) -> WhatIf:
         removed = tried.pop(None, None)
-        best = max(tried.items(), key=lambda item: self._goodness(item[1]), default=None)
+        place, best = max(tried.items(), key=lambda item: self._goodness(item[1]), default=(None, None))
         return WhatIf(
-            removed=None if removed is None else verdict_of(removed),
+            removed=verdict_of(removed) if removed else None,
             moved=None
-            if best is None or best[0] is None
-            else Move(to=best[0] + 1, places=len(tried), verdict=verdict_of(best[1])),
+            if place is None or best is None
+            else Move(to=place + 1, places=len(tried), verdict=verdict_of(best)),
         )
 
     def _goodness(self, found: Assessment) -> float:
@@ -186,9 +170,9 @@ def parsed(model: Model, text: str) -> Document:
     return next(iter(model.featurizer.parser.parse([text])))
 
 
-def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -> Seen:
+def look_at(model: Model, document: Document) -> Seen:
     """All of an explanation but what would change: it costs what one verdict costs."""
-    featurizer = model.featurizer
+    featurizer, fitted, kept = model.featurizer, model.fitted_, model.neighbours_
     linked = featurizer.link_document(document)
     features, (assessment,) = model.assessed([linked])
     window = model.settings_.subgraphs.window
@@ -204,14 +188,13 @@ def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -
         unlikeness=assessment.unlikeness,
         counts=assessment.counts,
         window=window,
+        kinds=list(linked.links.kinds),
         text=document.text,
         sentences=views,
         links=_links(linked),
         loosest=[view.number for view in sorted(views, key=lambda view: (view.left_out, view.links, view.connection))],
-        shares=_shares(model, model.fitted_.shares(features), features)
-        if isinstance(model.fitted_, ExplainsByShares)
-        else None,
-        neighbours=_neighbours(model, features, neighbours),
+        shares=_shares(model, fitted.shares(features), features) if isinstance(fitted, ExplainsByShares) else None,
+        neighbours=None if kept is None else kept.nearest(features.counts, model.levels_, _MOST_NEIGHBOURS),
     )
     return Seen(explanation, document, linked, featurizer.linkers)
 
@@ -259,13 +242,6 @@ def _by_level(model: Model, values: npt.NDArray[np.floating]) -> dict[str, float
     return {str(name): value for name, value in zip(names, values.tolist(), strict=True)}
 
 
-def _neighbours(model: Model, features: Features, most: int) -> list[NeighbourView] | None:
-    if model.neighbours_ is None:
-        return None
-    found = model.neighbours_.nearest(features.counts, model.levels_, most)
-    return [NeighbourView(id=one.id, level=one.level, similarity=one.similarity, text=one.text) for one in found]
-
-
 def _sentences(linked: LinkedDocument, linkers: Sequence[Linker], window: int) -> list[SentenceView]:
     sentences = linked.document.sentences
     place = np.array(linked.kept, dtype=np.int64)
@@ -311,14 +287,7 @@ def _strongest(
 
 def _links(linked: LinkedDocument) -> list[Link]:
     links, kept, text = linked.links, linked.kept, linked.document.text
-    rows = zip(
-        links.source.tolist(),
-        links.target.tolist(),
-        links.kind.tolist(),
-        links.strength.tolist(),
-        links.evidence.tolist(),
-        strict=True,
-    )
+    columns = (links.source, links.target, links.kind, links.strength, links.evidence)
     return [
         Link(
             source=kept[source] + 1,
@@ -328,5 +297,5 @@ def _links(linked: LinkedDocument) -> list[Link]:
             source_words=text[max(spans[0], 0) : max(spans[1], 0)],
             target_words=text[max(spans[2], 0) : max(spans[3], 0)],
         )
-        for source, target, kind, strength, spans in rows
+        for source, target, kind, strength, spans in zip(*(column.tolist() for column in columns), strict=True)
     ]

@@ -1,7 +1,5 @@
 """What an explanation holds: plain values, ready for JSON. Sentences are numbered from 1."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -127,12 +125,26 @@ class Explanation(_Value):
     unlikeness: float | None
     counts: dict[str, int]
     window: int = Field(description="How many sentences are looked at together.")
+    kinds: list[str] = Field(description="The kinds of links that the model looks for.")
     text: str
     sentences: list[SentenceView]
     links: list[Link]
     loosest: list[int] = Field(description="The sentences from the least to the most firmly connected.")
     shares: Shares | None = Field(description="None where the model is not on the corpus graph.")
     neighbours: list[NeighbourView] | None = Field(description="None where the model keeps no training documents.")
+
+    @property
+    def by_nouns_only(self) -> bool:
+        """Whether nouns, or their spelling, make all links."""
+        return set(self.kinds) <= {"nouns", "spelling"}
+
+    def links_of(self) -> dict[int, list[Link]]:
+        """The links of each sentence, by its number."""
+        found: dict[int, list[Link]] = {sentence.number: [] for sentence in self.sentences}
+        for link in self.links:
+            found[link.source].append(link)
+            found[link.target].append(link)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -1,37 +1,26 @@
 """The training documents that a model keeps beside it, to show those that connect their sentences as a new one does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from cohegraph.explain.explanation import NeighbourView
 from cohegraph.graph.corpus_graph import document_weights, pattern_factors
 
 _ARRAYS = ("neighbour_rows", "neighbour_patterns", "neighbour_counts", "neighbour_classes")
 
 
 @dataclass(frozen=True)
-class Neighbour:
-    """A training document, its level, and the cosine of its pattern weights (Equation 1) with the new document's."""
-
-    id: str
-    level: Any
-    similarity: float
-    text: str | None = None
-
-
-@dataclass(frozen=True)
 class Neighbours:
-    """Training documents: pattern counts (N, patterns), classes (N,), ids and, if they were asked for, texts."""
+    """Training documents: pattern counts (N, patterns), the numbers of their levels (N,), ids and, if wanted, texts."""
 
     counts: sparse.csr_array
-    classes: npt.NDArray[np.int64]
+    levels: npt.NDArray[np.int64]
     ids: tuple[str, ...]
     texts: tuple[str, ...] | None = None
 
@@ -44,26 +33,29 @@ class Neighbours:
     def _directions(self) -> sparse.csr_array:
         return _unit(document_weights(self.counts, self._factors))
 
-    def nearest(self, counts: sparse.csr_array, levels: Sequence[Any], most: int) -> list[Neighbour]:
-        """The documents most similar to one with these counts, (1, patterns); none that shares no pattern with it."""
+    def nearest(self, counts: sparse.csr_array, levels: Sequence[Any], most: int) -> list[NeighbourView]:
+        """The documents most similar to one with these counts, (1, patterns); none that shares no pattern with it.
+
+        Similarity is the cosine of pattern weights (Equation 1).
+        """
         weights = _unit(document_weights(counts, self._factors))
         similarity = np.asarray((self._directions @ weights.T).todense()).ravel()
-        order = np.argsort(-similarity, kind="stable")[:most]
+        order = np.argsort(-similarity, kind="stable")[:most].tolist()
         return [
-            Neighbour(
-                self.ids[row],
-                levels[int(self.classes[row])],
-                min(float(similarity[row]), 1.0),
-                None if self.texts is None else self.texts[row],
+            NeighbourView(
+                id=self.ids[row],
+                level=levels[int(self.levels[row])],
+                similarity=min(float(similarity[row]), 1.0),
+                text=None if self.texts is None else self.texts[row],
             )
-            for row in order.tolist()
+            for row in order
             if similarity[row] > 0
         ]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a model saves of it as arrays."""
         counts = self.counts
-        values = (counts.indptr.astype(np.int64), counts.indices.astype(np.int32), counts.data, self.classes)
+        values = (counts.indptr.astype(np.int64), counts.indices.astype(np.int32), counts.data, self.levels)
         return dict(zip(_ARRAYS, values, strict=True))
 
     def in_words(self) -> str:
@@ -75,14 +67,14 @@ class Neighbours:
         )
 
     def lines(self) -> list[dict[str, str]]:
-        """What a model saves of it as text, a line a document."""
+        """What a model saves of it as text, one line per document."""
         texts = [{}] * len(self.ids) if self.texts is None else [{"text": text} for text in self.texts]
         return [{"id": name, **text} for name, text in zip(self.ids, texts, strict=True)]
 
     @classmethod
     def taken_from(
-        cls, arrays: dict[str, npt.NDArray[Any]], lines: list[dict[str, Any]] | None, patterns: int, classes: int
-    ) -> Neighbours | None:
+        cls, arrays: dict[str, npt.NDArray[Any]], lines: list[dict[str, Any]] | None, patterns: int, levels: int
+    ) -> Self | None:
         """Take what `arrays` gave out of others; a ValueError where it is not whole."""
         found = {name: arrays.pop(name) for name in _ARRAYS if name in arrays}
         if not found and lines is None:
@@ -94,7 +86,7 @@ class Neighbours:
             raise ValueError("the training documents that it keeps have no counts")
         counts = sparse.csr_array((data, columns, rows), shape=(len(lines), patterns))
         counts.check_format(full_check=True)
-        if len(codes) != len(lines) or min(codes.min(initial=0), data.min(initial=0)) < 0 or codes.max() >= classes:
+        if len(codes) != len(lines) or min(codes.min(initial=0), data.min(initial=0)) < 0 or codes.max() >= levels:
             raise ValueError("the training documents that it keeps have other levels than the model")
         ids = tuple(line["id"] for line in lines)
         texts = tuple(line["text"] for line in lines) if lines and "text" in lines[0] else None

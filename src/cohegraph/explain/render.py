@@ -1,8 +1,5 @@
 """An explanation as HTML: a fragment for the page, or a file by itself. Words are for writers, not for modellers."""
 
-from __future__ import annotations
-
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -70,10 +67,10 @@ def part(name: str) -> str:
 
 
 @cache
-def environment() -> Environment:
-    """The templates of the page."""
+def environment(folder: str = "page") -> Environment:
+    """The templates of the page, or of another folder of data."""
     return Environment(
-        loader=PackageLoader("cohegraph", "data/page"),
+        loader=PackageLoader("cohegraph", f"data/{folder}"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -97,11 +94,9 @@ class _Bar:
 
 def _about(explanation: Explanation) -> dict[str, Any]:
     verdict = explanation.verdict
-    links_of = defaultdict(list)
-    for link in explanation.links:
-        links_of[link.source].append(link)
-        links_of[link.target].append(link)
+    links_of = explanation.links_of()
     bars = _bars(explanation)
+    rows = [] if explanation.shares is None else explanation.shares.patterns
     speaks_for = _strongest([bar for bar in bars if bar.value > 0])
     speaks_against = _strongest([bar for bar in bars if bar.value < 0])
     return {
@@ -117,6 +112,8 @@ def _about(explanation: Explanation) -> dict[str, Any]:
         "notices": explanation.notices,
         "summary": _summary(explanation),
         "links": len(explanation.links),
+        "kinds": explanation.kinds,
+        "by_nouns_only": explanation.by_nouns_only,
         "loose": [one.number for one in explanation.sentences if one.loose],
         "picture": Markup(draw_arcs(explanation, inside=True)),
         "pieces": list(_pieces(explanation)),
@@ -124,8 +121,8 @@ def _about(explanation: Explanation) -> dict[str, Any]:
         "sides": {"Speaks for it": speaks_for, "Speaks against it": speaks_against},
         "longest_bar": max((abs(bar.value) for bar in (*speaks_for, *speaks_against)), default=1.0),
         "shares": explanation.shares,
-        "share_rows": [] if explanation.shares is None else explanation.shares.patterns[:_MOST_ROWS],
-        "more_rows": 0 if explanation.shares is None else max(0, len(explanation.shares.patterns) - _MOST_ROWS),
+        "share_rows": rows[:_MOST_ROWS],
+        "more_rows": max(0, len(rows) - _MOST_ROWS),
         "neighbours": explanation.neighbours,
         "window": explanation.window,
     }
@@ -138,12 +135,12 @@ def _summary(explanation: Explanation) -> str:
     if sentences == 1:
         return "1 sentence: there is no other that it could be linked with."
     loose = [one.number for one in explanation.sentences if one.loose]
-    links = len(explanation.links)
-    text = f"{_number(sentences, 'sentence')}, {_number(links, 'link')} between them."
+    text = f"{_number(sentences, 'sentence')}, {_number(len(explanation.links), 'link')} between them."
     if not loose:
         return f"{text} No sentence hangs loose."
     if len(loose) == sentences:
-        return f"{text} Every sentence hangs loose: none takes up a noun of a sentence near it."
+        why = "none takes up a noun of" if explanation.by_nouns_only else "none is linked to"
+        return f"{text} Every sentence hangs loose: {why} a sentence near it."
     return f"{text} {_number(len(loose), 'sentence')} {'hangs' if len(loose) == 1 else 'hang'} loose: {_listed(loose)}."
 
 
@@ -190,12 +187,12 @@ def _glyph(letters: str) -> Markup:
 
 
 def _pieces(explanation: Explanation) -> Any:
-    """The text in pieces: gaps, and sentences with their nouns."""
-    text, end = explanation.text, 0
+    """The text in pieces: gaps, and sentences with their nouns, where nouns make links."""
+    text, end, shown = explanation.text, 0, "nouns" in explanation.kinds
     for sentence in explanation.sentences:
         yield {"gap": text[end : sentence.start]}
         inside, parts = sentence.start, []
-        for noun in sorted(sentence.nouns, key=lambda noun: noun.start):
+        for noun in sorted(sentence.nouns if shown else (), key=lambda noun: noun.start):
             if noun.start >= inside:
                 parts += [(text[inside : noun.start], False), (text[noun.start : noun.end], True)]
                 inside = noun.end

@@ -11,6 +11,7 @@ from cohegraph.systems.system import System
 _UNKNOWN_SHARE = 0.5
 _FEWEST_NOUNS = 4
 _UNSEEN_SHARE = 0.1
+_PLAINLY_UNLIKE = 1.1
 # Documents with one of these have no verdict.
 VOID = frozenset({"no-sentence", "no-token"})
 _Limits = Iterator[tuple[str, str]]
@@ -62,7 +63,9 @@ def _strange(counts: Mapping[str, int], settings: Settings, unlikeness: float) -
     if unseen > _UNSEEN_SHARE * subgraphs:
         yield "unseen-patterns", f"{unseen} of {subgraphs} subgraphs have a pattern that no training document has."
     if counts["sentences"] and unlikeness > 1:
-        times = f"it differs from them {unlikeness:.1f} times as much as 99 % of them do from the others"
-        yield "unlike", f"It is unlike the texts that the model learnt from ({times}): the verdict may mean little."
+        # For a text just beyond the border a factor would say nothing.
+        closer = f"at least {unlikeness:.1f} times closer" if unlikeness >= _PLAINLY_UNLIKE else "closer"
+        why = f"99 % of them are {closer} to their average"
+        yield "unlike", f"It is unlike the texts that the model learnt from ({why}): the verdict may mean little."
     if settings.language.expected == "english" and not counts["english"]:
         yield "not-english", "It does not look like English: a verdict on another language means nothing."

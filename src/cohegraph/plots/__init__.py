@@ -1,1 +1,1 @@
-"""Figures as SVG, one kind a file."""
+"""Charts, patterns and documents, drawn as SVG."""

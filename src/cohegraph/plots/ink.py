@@ -3,8 +3,6 @@
 A page may set the variables itself; a file by itself follows the reader's choice of light or dark.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from html import escape

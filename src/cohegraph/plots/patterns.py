@@ -1,7 +1,5 @@
 """Patterns drawn as they are read: sentences in a row from left to right, links as arcs above it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """What all figures share: colours that read on light and dark ground, and files that are the same every time."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Iterator
@@ -10,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cohegraph.files import write_atomically
@@ -19,7 +16,6 @@ from cohegraph.plots.ink import without_control
 # Everything that must follow the ground it stands on is drawn in this colour; a page replaces it by its own.
 INK = "#1b1f24"
 METHOD, BASELINE, TRUE = "#2f81c7", "#e08a1e", "#8a93a0"
-PALETTE = (METHOD, BASELINE, "#3fa66b", "#c2569b", "#7d6bd6", TRUE)
 _DOTS_AN_INCH = 160
 # Inches across: a figure that fills the text of a page, with letters about as large as the page's.
 WIDTH = 8.4
@@ -49,7 +45,7 @@ _RC: Any = {
 @contextmanager
 def _style() -> Iterator[None]:
     with mpl.rc_context(_RC), warnings.catch_warnings():
-        # People's words may be in any script: the SVG keeps them all, and a PNG shows boxes for what its fount lacks.
+        # People's words may be in any script: the SVG keeps them all, and a PNG shows boxes for what its font lacks.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         yield
 
@@ -59,11 +55,6 @@ def figure(width: float, height: float) -> Iterator[Figure]:
     """A new figure of so many inches, in the style of all."""
     with _style():
         yield Figure(figsize=(width, height))
-
-
-def axes(drawing: Figure) -> Axes:
-    """The only axes of a figure."""
-    return drawing.add_subplot()
 
 
 def shortened(text: str, longest: int = 24) -> str:

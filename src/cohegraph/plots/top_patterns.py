@@ -1,7 +1,5 @@
 """The patterns that go most with each level, drawn with r and p as in the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
@@ -18,7 +16,7 @@ _LARGEST = 0.8  # inches from a sentence to the next
 
 
 def draw_top_patterns(patterns: Mapping[str, Sequence[tuple[Pattern, str, bool]]]) -> Figure:
-    """A row a level; each pattern has a caption, and is grey where it is not significant."""
+    """One row per level; each pattern has a caption, and is grey where it is not significant."""
     columns = max([1, *(len(row) for row in patterns.values())])
     shown = [pattern for row in patterns.values() for pattern, *_ in row]
     longest = max((pattern.k for pattern in shown), default=4)
@@ -34,13 +32,13 @@ def draw_top_patterns(patterns: Mapping[str, Sequence[tuple[Pattern, str, bool]]
                 plot.set_axis_off()
                 plot.set_ylim(-_BELOW, above[row])
                 if column == 0:
-                    plot.text(-0.04, 0.0, shortened(level), transform=plot.get_yaxis_transform(), va="center",
-                              ha="right", fontweight="bold")  # fmt: skip
+                    across = plot.get_yaxis_transform()
+                    plot.text(-0.04, 0, shortened(level), transform=across, va="center", ha="right", fontweight="bold")
                 if column < len(chosen):
                     pattern, caption, significant = chosen[column]
                     draw_pattern_on(plot, pattern, grey=not significant)
-                    plot.text((1 + pattern.k) / 2, -_RADIUS - 0.1, caption, ha="center", va="top", fontsize=8.5,
-                              color=INK if significant else TRUE)  # fmt: skip
+                    below, colour = ((1 + pattern.k) / 2, -_RADIUS - 0.1), INK if significant else TRUE
+                    plot.text(*below, caption, ha="center", va="top", fontsize=8.5, color=colour)
     return drawing
 
 
@@ -57,19 +55,10 @@ def draw_pattern_on(plot: Axes, pattern: Pattern, *, grey: bool = False) -> None
         straight = second - first == 1
         # From the edge of one circle to that of the other; an arc leaves and arrives from above.
         aside, up = (_RADIUS, 0.0) if straight else (0.7 * _RADIUS, 0.7 * _RADIUS)
-        plot.add_patch(
-            FancyArrowPatch(
-                (first + aside, up),
-                (second - aside, up),
-                connectionstyle=f"arc3,rad={0.0 if straight else -_BEND}",
-                arrowstyle="-|>",
-                mutation_scale=9,
-                shrinkA=1,
-                shrinkB=1,
-                color=link,
-                linewidth=1.4,
-            )
-        )
+        ends, arc = ((first + aside, up), (second - aside, up)), f"arc3,rad={0.0 if straight else -_BEND}"
+        arrow = FancyArrowPatch(*ends, connectionstyle=arc, arrowstyle="-|>", mutation_scale=9, shrinkA=1, shrinkB=1)
+        arrow.set(color=link, linewidth=1.4)
+        plot.add_patch(arrow)
     for node in range(1, pattern.k + 1):
         fill = "none" if node in linked else alone
         plot.add_patch(Circle((node, 0), _RADIUS, facecolor=fill, edgecolor=ink, linewidth=1.2))

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse
 
 from cohegraph.corpora.starter import starter_corpus
 from cohegraph.explain.render import comparison_fragment, environment, fragment, part, style
+from cohegraph.graph.links import LINKERS
 from cohegraph.serve.api import CompareRequest, ExplainRequest, Service
 
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -26,6 +27,7 @@ def add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     async def index() -> HTMLResponse:
         model = service.model
+        linkers = service.model.settings_.links.linkers
         page = environment().get_template("index.html.jinja")
         return HTMLResponse(
             page.render(
@@ -35,6 +37,8 @@ def add_page(app: FastAPI) -> None:
                 documents=model.documents_,
                 k=model.settings_.subgraphs.k,
                 window=model.settings_.subgraphs.window,
+                by_nouns_only=linkers == ("nouns",),
+                linkers="; ".join(LINKERS[name].about for name in linkers),
                 example=_example(),
                 method=part("method.svg"),
             )
