@@ -31,8 +31,7 @@ from cohegraph.models import folder_of, load
 from cohegraph.progress import track
 
 if TYPE_CHECKING:
-    from cohegraph.scale.scoring import Scored
-    from cohegraph.scale.stored_documents import StoredDocuments
+    from cohegraph.scale.scoring import Scored, StoredDocuments
 
     AnyDocuments = Documents | StoredDocuments
 
@@ -162,7 +161,7 @@ def _documents(files: list[str], text_column: str, id_column: str | None, worker
         )
     if workers > 1:
         raise CohegraphError(f"{stores[0]} holds features, which one process assesses: leave out --workers.")
-    from cohegraph.scale.stored_documents import StoredDocuments
+    from cohegraph.scale.scoring import StoredDocuments
 
     return StoredDocuments(Path(stores[0]))
 

@@ -228,9 +228,9 @@ def _trained(
 
 
 def _only_trainer(folder: Path, in_chunks: bool) -> AbstractContextManager[None]:
-    from cohegraph.scale.checkpoints import only_trainer
+    from cohegraph.files import alone_in
 
-    return only_trainer(folder) if in_chunks else nullcontext()
+    return alone_in(folder) if in_chunks else nullcontext()
 
 
 def _remove_checkpoints(folder: Path) -> None:

@@ -1,15 +1,14 @@
 """What stages have made of texts and shards hold already, found by the hashes of the texts."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from cohegraph.errors import DamagedFileError
-from cohegraph.features.shards import Shard, opened_shard, read_shard
+from cohegraph.features.shards import OPEN_AT_ONCE, read_shard
 from cohegraph.features.stages import Arrays
 
 Places = npt.NDArray[np.int64]
@@ -25,7 +24,7 @@ class Known:
     """
 
     def __init__(self, files: Sequence[Path], named: Collection[str], digests: Mapping[str, str]) -> None:
-        self._files = files
+        self._files, self._opened = files, lru_cache(maxsize=OPEN_AT_ONCE)(read_shard)
         found: dict[str, list[Places]] = {name: [] for name in digests}
         corpus: list[Places] = []
         for number, file in enumerate(files):
@@ -33,8 +32,7 @@ class Known:
                 shard = read_shard(file)
             except DamagedFileError:  # of another version; it will be removed
                 continue
-            rows = np.arange(len(shard))
-            places = np.vstack([_pairs(shard.keys), np.full(len(rows), number), rows])
+            places = np.vstack([_pairs(shard.keys), np.full(len(shard), number), np.arange(len(shard))])
             if file.name in named:
                 corpus.append(places)
             for name, digest in digests.items():
@@ -50,17 +48,15 @@ class Known:
         if column < 0:
             return None
         file, row = places[2:, column].tolist()
-        shard: Shard = opened_shard(self._files[file])
-        return shard.arrays(stage, row)
+        return self._opened(self._files[file]).arrays(stage, row)
 
 
-def _pairs(keys: Sequence[bytes] | npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
+def _pairs(keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
     """Hashes as two numbers each, (2, hashes)."""
-    joined = keys.tobytes() if isinstance(keys, np.ndarray) else b"".join(keys)
-    return np.frombuffer(joined, dtype=np.int64).reshape(-1, 2).T
+    return np.frombuffer(b"".join(keys), dtype=np.int64).reshape(-1, 2).T
 
 
-def _sorted_places(found: list[npt.NDArray[np.int64]]) -> Places:
+def _sorted_places(found: list[Places]) -> Places:
     """Hashes as two numbers, files and rows, (4, texts), by the first number."""
     places = np.concatenate([np.zeros((4, 0), dtype=np.int64), *found], axis=1)
     return places[:, np.argsort(places[0], kind="stable")]

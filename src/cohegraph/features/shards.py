@@ -5,8 +5,6 @@ same file whoever made them. A shard is written beside its place and moved into 
 are not compressed, and can be mapped into memory as they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -29,19 +27,19 @@ from cohegraph.files import write_atomically
 KEY_BYTES = 16
 _ABOUT = b"cohegraph"
 _NAME = re.compile(r"\d{8}-([0-9a-f]{32})\.arrow")
-_OPEN_AT_ONCE = 64
+OPEN_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
 class Shard:
     """Documents in a row.
 
-    Shapes, with N documents: ``keys`` (N,), the hashes of the texts; ``ids``, ``labels`` and ``groups``, N each, of
-    which the last two may be missing; ``counts`` (N, patterns), ``tallies`` (N, len(TALLIES)), ``vectors`` (N,
-    dimensions). ``stages`` has, for each stage by its name, the hash of everything that shaped it except the texts.
+    ``keys`` are the hashes of the texts; labels and groups may be missing. Shapes, with N documents: ``counts`` (N,
+    patterns), ``tallies`` (N, len(TALLIES)), ``vectors`` (N, dimensions). ``stages`` has, for each stage by its name,
+    the hash of everything that shaped it except the texts.
     """
 
-    keys: npt.NDArray[np.void]
+    keys: Sequence[bytes]
     ids: Sequence[str]
     labels: Sequence[Any]
     groups: Sequence[str | None]
@@ -72,11 +70,6 @@ def key_of(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES]
 
 
-def keys_of(texts: Sequence[str]) -> npt.NDArray[np.void]:
-    """The hashes of texts."""
-    return np.frombuffer(b"".join(map(key_of, texts)), dtype=f"V{KEY_BYTES}")
-
-
 def shards_in(folder: Path) -> list[Path]:
     """All files of a folder that are shards by their names."""
     return sorted(file for file in folder.glob("*.arrow") if _NAME.fullmatch(file.name))
@@ -92,10 +85,12 @@ def write_shard(folder: Path, number: int, shard: Shard) -> Path:
 
 
 def is_whole(file: Path) -> bool:
-    """Whether a shard is what was written."""
+    """Whether a shard is there, and is what was written."""
     named = _NAME.fullmatch(file.name)
+    if named is None or not file.is_file():
+        return False
     with file.open("rb") as stream:
-        return named is not None and hashlib.file_digest(stream, "sha256").hexdigest()[:32] == named[1]
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:32] == named[1]
 
 
 def read_shard(file: Path) -> Shard:
@@ -110,43 +105,30 @@ def read_shard(file: Path) -> Shard:
             shape=(len(batch), about["patterns"]),
         )
         return Shard(
-            keys=np.frombuffer(b"".join(column["key"].to_pylist()), dtype=f"V{KEY_BYTES}"),
+            keys=column["key"].to_pylist(),
             ids=column["id"].to_pylist(),
             labels=[None if label is None else json.loads(label) for label in column["label"].to_pylist()],
             groups=column["group"].to_pylist(),
             counts=counts,
             tallies=_tallies(_matrix(column["tallies"]), about["tallies"]),
             vectors=_matrix(column["vector"]),
-            stages=_stages(about),
+            # The first version of shards named two stages.
+            stages=about.get("stages") or {STRUCTURE.name: about["structure"], VECTOR.name: about["vector"]},
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DamagedFileError(f"{file} is not a file of features as this version of cohegraph writes it.") from None
 
 
-def opened_shard(file: Path) -> Shard:
-    """As `read_shard`; the last few are kept."""
-    return _read(file, _version(file))
-
-
 def mapped_vectors(file: Path) -> npt.NDArray[np.float32]:
     """The vectors of a shard, mapped into memory; few files are open at once, however many shards there are."""
-    return _mapped(file, _version(file))
-
-
-@lru_cache(maxsize=_OPEN_AT_ONCE)
-def _read(file: Path, version: tuple[int, int]) -> Shard:
-    return read_shard(file)
-
-
-@lru_cache(maxsize=_OPEN_AT_ONCE)
-def _mapped(file: Path, version: tuple[int, int]) -> npt.NDArray[np.float32]:
-    return _matrix(_batch(file).column("vector"))
-
-
-def _version(file: Path) -> tuple[int, int]:
-    """What differs once a damaged file was written anew under its name."""
     about = file.stat()
-    return about.st_ino, about.st_mtime_ns
+    return _mapped(file, about.st_ino, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=OPEN_AT_ONCE)
+def _mapped(file: Path, *version: int) -> npt.NDArray[np.float32]:
+    """The version differs once a damaged file was replaced by a new one of the same name."""
+    return _matrix(_batch(file).column("vector"))
 
 
 def _batch(file: Path) -> pyarrow.RecordBatch:
@@ -162,12 +144,6 @@ def _matrix(column: pyarrow.FixedSizeListArray) -> npt.NDArray[Any]:
     return flat[column.offset * width :][: len(column) * width].reshape(len(column), width)
 
 
-def _stages(about: dict[str, Any]) -> dict[str, str]:
-    """The hashes of the stages; the first version of shards named two."""
-    found: dict[str, str] = about.get("stages") or {STRUCTURE.name: about["structure"], VECTOR.name: about["vector"]}
-    return found
-
-
 def _tallies(stored: npt.NDArray[np.int64], names: Sequence[str]) -> npt.NDArray[np.int64]:
     """Tallies in their present order; -1 for one that was not counted when the shard was written."""
     if tuple(names) == TALLIES:
@@ -180,21 +156,15 @@ def _tallies(stored: npt.NDArray[np.int64], names: Sequence[str]) -> npt.NDArray
 
 
 def _serialised(shard: Shard) -> bytes:
-    counts = shard.counts
+    counts, text = shard.counts, pyarrow.string()
     starts = pyarrow.array(counts.indptr.astype(np.int32))
-    about = {
-        "stages": dict(shard.stages),
-        "patterns": counts.shape[1],
-        "tallies": TALLIES,
-    }
+    about = {"stages": dict(shard.stages), "patterns": counts.shape[1], "tallies": TALLIES}
+    labels = [None if label is None else json.dumps(label, ensure_ascii=False) for label in shard.labels]
     columns = {
-        "key": pyarrow.array([bytes(key) for key in shard.keys], pyarrow.binary(KEY_BYTES)),
-        "id": pyarrow.array(shard.ids, pyarrow.string()),
-        "label": pyarrow.array(
-            [None if label is None else json.dumps(label, ensure_ascii=False) for label in shard.labels],
-            pyarrow.string(),
-        ),
-        "group": pyarrow.array(shard.groups, pyarrow.string()),
+        "key": pyarrow.array(shard.keys, pyarrow.binary(KEY_BYTES)),
+        "id": pyarrow.array(shard.ids, text),
+        "label": pyarrow.array(labels, text),
+        "group": pyarrow.array(shard.groups, text),
         "patterns": pyarrow.ListArray.from_arrays(starts, pyarrow.array(counts.indices.astype(np.int32))),
         "counts": pyarrow.ListArray.from_arrays(starts, pyarrow.array(counts.data.astype(np.int64))),
         "tallies": _fixed(shard.tallies.astype(np.int64)),

@@ -1,12 +1,9 @@
-"""Snapshots of a training on disk: a training that was killed goes on where it was, to the same weights."""
-
-from __future__ import annotations
+"""Snapshots of a training on disk: a training that was killed resumes, and reaches the same weights."""
 
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -17,14 +14,13 @@ from safetensors.torch import save
 from torch import Tensor, from_numpy
 
 from cohegraph.errors import CohegraphError
-from cohegraph.files import lock, write_atomically
+from cohegraph.files import write_atomically
 from cohegraph.learning.loop import Epoch, Snapshot
 from cohegraph.systems.gcn.network import TrainedGCN
 
 # Seconds. Writing takes milliseconds.
 _BETWEEN = 10.0
 _ABOUT, _CHOSEN = "cohegraph", "chosen."
-_LOCK = ".lock"
 _NETWORK = tuple(one.name for one in fields(TrainedGCN))
 
 
@@ -37,33 +33,6 @@ def remove_checkpoints(folder: Path) -> None:
     """Remove all snapshots in a folder."""
     for file in (*folder.glob("training-*.safetensors"), *folder.glob(".training-*.safetensors.*")):
         file.unlink(missing_ok=True)
-
-
-@contextmanager
-def only_trainer(folder: Path) -> Iterator[None]:
-    """Make sure that no other process keeps snapshots in a folder, which is there for as long as it holds any."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stream = (folder / _LOCK).open("w")
-    except FileExistsError:
-        raise CohegraphError(
-            f"{folder} is a file, and the training is kept in a folder of that name: move it.", code="foreign-folder"
-        ) from None
-    except OSError as error:
-        raise CohegraphError(
-            f"The training cannot be kept in {folder}: {error.strerror}.", code="cannot-write"
-        ) from None
-    with stream:
-        if not lock(stream):
-            raise CohegraphError(
-                f"Another process is training the model of {folder}: wait for it, or stop it.", code="in-use"
-            )
-        try:
-            yield
-        finally:
-            (folder / _LOCK).unlink(missing_ok=True)
-            with suppress(OSError):
-                folder.rmdir()
 
 
 class _About(BaseModel):
@@ -81,7 +50,7 @@ class CheckpointFile:
 
     Args:
         file: Where it is.
-        training: What tells the training from others: a snapshot of another one is not taken.
+        training: What tells the training from others: a snapshot of another one is not used.
         writes: Whether this process writes it; of several that train together one does.
         between: The least seconds between two snapshots.
     """

@@ -1,7 +1,5 @@
 """What processes that share a machine keep to."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -5,8 +5,6 @@ the features are the same, digit by digit, on processors of the same kind. One t
 documents it was at are computed again.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -28,7 +26,7 @@ from cohegraph.features import Featurizer
 from cohegraph.features.known import Known, Places, find
 from cohegraph.features.shards import key_of
 from cohegraph.features.stages import STAGES, Pieces
-from cohegraph.scale.engine import BATCH, Request, Worker, worker_with_one_thread
+from cohegraph.scale.engine import BATCH, Request, loaded_with_one_thread
 from cohegraph.scale.processes import cores
 from cohegraph.settings import Settings
 
@@ -129,7 +127,7 @@ class _Actor:
     def __init__(self, settings: Settings, device: str, known: dict[str, Any]) -> None:
         import ray
 
-        self._worker: Worker = worker_with_one_thread(settings, device)
+        self._featurizer = loaded_with_one_thread(settings, device)
         self._known: dict[str, Places] = {name: ray.get(places) for name, places in known.items()}
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
@@ -138,7 +136,7 @@ class _Actor:
         keys = [key_of(text) for text in texts]
         bad = np.array([bool(row["problem"]) for row in rows])
         known = {name: ((find(places, keys) >= 0) | bad).tolist() for name, places in self._known.items()}
-        pieces = self._worker(Request((), texts, known))
+        pieces = Request[Any]((), texts, known).pieces(self._featurizer)
         found = {
             "key": keys,
             "about": [row["about"] for row in rows],

@@ -1,6 +1,4 @@
-"""Processes on one machine that work on one thing together (torch.distributed, gloo)."""
-
-from __future__ import annotations
+"""Processes on one machine that work together on one thing (torch.distributed, gloo)."""
 
 import multiprocessing
 import tempfile
@@ -8,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, distributed
@@ -19,46 +17,25 @@ from cohegraph.scale.processes import end_with_parent, ignoring_interrupts
 # Seconds.
 _MOMENT = 5.0
 _ENDED = (
-    "One of the processes that work together was ended from outside: start again, with fewer --workers if the memory "
-    "does not suffice."
+    "One of the processes that work together was ended from outside: start again, with fewer --workers if memory is "
+    "short."
 )
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Team(Protocol):
-    """The processes that work together."""
-
-    @property
-    def rank(self) -> int:
-        """The number of this one, from 0 on."""
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-
-    def add_up(self, tensors: list[Tensor]) -> None:
-        """Replace every tensor, in all processes, by its sum over all of them."""
-
-
 @dataclass(frozen=True)
-class Alone:
-    """One process."""
+class Team:
+    """The processes that work together: the number of this one, from 0 on, and how many there are."""
 
     rank: int = 0
     size: int = 1
 
     def add_up(self, tensors: list[Tensor]) -> None:
-        """Nothing to add."""
-
-
-@dataclass(frozen=True)
-class _Gloo:
-    rank: int
-    size: int
-
-    def add_up(self, tensors: list[Tensor]) -> None:
-        """All in one message: each would wait for all processes by itself."""
+        """Replace every tensor, in all processes, by its sum over all of them."""
+        if self.size == 1:
+            return
+        # All in one message: each would wait for all processes by itself.
         together = torch.cat([tensor.reshape(-1) for tensor in tensors])
         distributed.all_reduce(together)
         start = 0
@@ -67,15 +44,17 @@ class _Gloo:
             start += tensor.numel()
 
 
+ALONE = Team()
+
+
 def run_together(size: int, work: Callable[Concatenate[Team, P], T], *arguments: P.args, **options: P.kwargs) -> T:
     """What ``work(team, …)`` gives in the first of so many processes, all of which run it.
 
     ``work`` is a function of a module, and its arguments can be sent to other processes. The threads of this process
-    are shared evenly.
-    Raises what it raises in any of them.
+    are shared evenly. What is raised in one of them is raised here.
     """
     if size == 1:
-        return work(Alone(), *arguments, **options)
+        return work(ALONE, *arguments, **options)
     spawn = multiprocessing.get_context("spawn")
     threads = max(1, torch.get_num_threads() // size)
     with tempfile.TemporaryDirectory() as folder:
@@ -85,9 +64,8 @@ def run_together(size: int, work: Callable[Concatenate[Team, P], T], *arguments:
         try:
             for rank in range(size):
                 answer, theirs = spawn.Pipe(duplex=False)
-                process = spawn.Process(
-                    target=_member, args=(rank, size, meeting_place, threads, theirs, work, arguments, options)
-                )
+                given = (Team(rank, size), meeting_place, threads, theirs, work, arguments, options)
+                process = spawn.Process(target=_member, args=given)
                 processes.append(process)
                 answers.append(answer)
                 with ignoring_interrupts():
@@ -124,8 +102,7 @@ def _first_answer(answers: list[Connection]) -> Any:
 
 
 def _member(
-    rank: int,
-    size: int,
+    team: Team,
     meeting_place: str,
     threads: int,
     answer: Connection,
@@ -136,11 +113,11 @@ def _member(
     end_with_parent()
     torch.set_num_threads(threads)
     try:
-        distributed.init_process_group("gloo", init_method=meeting_place, rank=rank, world_size=size)
+        distributed.init_process_group("gloo", init_method=meeting_place, rank=team.rank, world_size=team.size)
         try:
-            outcome = work(_Gloo(rank, size), *arguments, **options)
+            outcome = work(team, *arguments, **options)
         finally:
             distributed.destroy_process_group()
-        answer.send((False, outcome if rank == 0 else None))
+        answer.send((False, outcome if team.rank == 0 else None))
     except Exception as error:
         answer.send((True, error))

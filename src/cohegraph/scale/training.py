@@ -9,8 +9,6 @@ Where dropout is applied to the vectors themselves P is another one in every ste
 twice.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +27,7 @@ from cohegraph.learning.loop import Schedule, Training, optimise
 from cohegraph.model.validation import Validation, validated_fit
 from cohegraph.progress import remark, track
 from cohegraph.scale.checkpoints import CheckpointFile, checkpoint
-from cohegraph.scale.team import Alone, Team
+from cohegraph.scale.team import ALONE, Team
 from cohegraph.systems.gcn.network import GCN, TrainedGCN, dropped
 from cohegraph.systems.gcn.training import Task
 
@@ -50,7 +48,7 @@ class ChunkTrainer:
         trainings: How many trainings there will be, if progress is to be shown.
     """
 
-    team: Team = field(default_factory=Alone)
+    team: Team = ALONE
     chunk: int = CHUNK
     checkpoints: Path | None = None
     corpus: str = ""
@@ -71,11 +69,8 @@ class ChunkTrainer:
             training = hashlib.sha256(repr(about).encode())
             for array in (task.targets.values, graph.frequency, graph.pattern_degrees):
                 training.update(array.tobytes())
-            file = CheckpointFile(
-                checkpoint(self.checkpoints, self._begun),
-                training.hexdigest(),
-                writes=self.team.rank == 0,
-            )
+            place = checkpoint(self.checkpoints, self._begun)
+            file = CheckpointFile(place, training.hexdigest(), writes=self.team.rank == 0)
         shown = self.trainings > 0 and self.team.rank == 0
         title = f"training {self._begun} of {self.trainings}" if self.trainings > 1 else "training"
         done = file.epochs if file is not None else 0
@@ -117,7 +112,7 @@ def own_rows(documents: int, team: Team) -> slice:
 
 
 def train_in_chunks(
-    task: Task, *, chunk: int = CHUNK, team: Team | None = None, checkpoints: CheckpointFile | None = None
+    task: Task, *, chunk: int = CHUNK, team: Team = ALONE, checkpoints: CheckpointFile | None = None
 ) -> Training[TrainedGCN]:
     """As `cohegraph.systems.gcn.training.train`, with the same outcome to rounding, in memory that does not grow.
 
@@ -130,7 +125,7 @@ def train_in_chunks(
     """
     gcn, generator = task.new_network()
     return optimise(
-        _GCNInChunks(gcn, task, chunk, team or Alone(), generator),
+        _GCNInChunks(gcn, task, chunk, team, generator),
         Schedule.of(task.settings),
         generator,
         dev=task.scored_on_dev,
@@ -147,9 +142,6 @@ class _Chunk:
     vectors: Tensor
     weights: sparse.csr_array
     degrees: Tensor
-
-    def __len__(self) -> int:
-        return len(self.vectors)
 
 
 class _GCNInChunks:
@@ -228,7 +220,7 @@ class _GCNInChunks:
             yield _Chunk(
                 rows,
                 torch.from_numpy(np.array(self._vectors[rows])).to(self._dtype),
-                self._graph.weights[of_graph].astype(_numpy(self._dtype)),
+                self._graph.weights[of_graph].astype(np.float64 if self._dtype == torch.float64 else np.float32),
                 torch.from_numpy(self._graph.document_degrees[of_graph]).to(self._dtype),
             )
 
@@ -271,7 +263,3 @@ def _skip(generator: torch.Generator, count: int, dtype: torch.dtype) -> None:
         drawn = min(count, _SKIPPED_AT_ONCE)
         torch.rand(drawn, generator=generator, dtype=dtype)
         count -= drawn
-
-
-def _numpy(dtype: torch.dtype) -> npt.DTypeLike:
-    return np.float64 if dtype == torch.float64 else np.float32
