@@ -14,6 +14,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.features.stages import features_of
 from cohegraph.features.store import FeatureStore
 from cohegraph.scale.engine import LocalEngine, Request, batches
+from cohegraph.settings import Settings
 
 if TYPE_CHECKING:  # importing a model imports torch, which takes seconds
     from cohegraph.model.coherence_model import CoherenceModel
@@ -83,6 +84,11 @@ class StoredDocuments:
             part = self._store.part(shard)
             for row, (name, key) in enumerate(zip(part.ids, part.keys, strict=True), start=start + 1):
                 yield Entry(f"{self._store.folder}:{row}", id=name, row=row, digest=key)
+
+    @property
+    def settings(self) -> Settings:
+        """What the features were made with."""
+        return self._store.settings
 
     def are_read_from(self, file: Path) -> bool:
         """Whether a file is one of those that are read."""
