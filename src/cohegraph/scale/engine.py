@@ -4,7 +4,6 @@ A worker computes with one thread, so that no digit depends on how many workers 
 documents it was at, which another one computes again.
 """
 
-import multiprocessing
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -16,7 +15,7 @@ from typing import Any, Generic, Self, TypeVar
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
 from cohegraph.features.stages import STAGES, Pieces
-from cohegraph.scale.processes import end_with_parent, ignoring_interrupts, one_thread
+from cohegraph.scale.processes import end_at_once, end_with_parent, ignoring_interrupts, new_pool, one_thread
 from cohegraph.settings import Settings
 
 # Documents that a worker is given at once.
@@ -89,7 +88,7 @@ class LocalEngine:
                     lost += 1
                     if lost == _MOST_LOSSES:
                         raise CohegraphError(_TOO_MANY_LOSSES, code="workers-end") from None
-                    _end(pool)
+                    end_at_once(pool)
                     pool = self._new_pool()
                     under_way = deque((one, self._submitted(pool, one)) for one, _ in under_way)
                     continue
@@ -97,7 +96,7 @@ class LocalEngine:
                 lost = 0
                 yield request, pieces
         finally:
-            _end(pool)
+            end_at_once(pool)
 
     def _submitted(self, pool: ProcessPoolExecutor, request: Request[T]) -> Future[Pieces]:
         ready: Future[Pieces] = Future()
@@ -113,16 +112,7 @@ class LocalEngine:
             return ready
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        spawn, arguments = multiprocessing.get_context("spawn"), (self.featurizer.settings, self.featurizer.device)
-        return ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_start, initargs=arguments)
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    """End a pool at once: what its processes are at is of no use to anybody."""
-    processes = list((getattr(pool, "_processes", None) or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
+        return new_pool(self.workers, _start, self.featurizer.settings, self.featurizer.device)
 
 
 def loaded_with_one_thread(settings: Settings, device: str) -> Featurizer:
