@@ -1,7 +1,7 @@
 """Progress of long work, on standard error: a bar where a person looks, a line now and then in a log file."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
 from rich import progress
@@ -39,29 +39,20 @@ def track(
     size: Callable[[T], int] = lambda _: 1,
     show: bool = True,
 ) -> Generator[T, None, None]:
-    """The items, with a bar and the time left.
+    """The items, with a bar and the time left; without a terminal, with a line per minute.
 
     ``size`` says how much of the total an item is, ``done`` how much was done before.
     """
     if not show:
         yield from items
         return
-    if not _console.is_terminal:
-        yield from _logged(items, title, total, done, size)
-        return
+    logged = time.monotonic()
     with _bar(title, progress.MofNCompleteColumn()) as bar:
         task = bar.add_task("", total=total, completed=done)
         for item in items:
             yield item
-            bar.advance(task, size(item))
-
-
-def _logged(items: Iterable[T], title: str, total: int, done: int, size: Callable[[T], int]) -> Iterator[T]:
-    """The items, with a line per minute; work of less than a minute is not reported."""
-    spoken = time.monotonic()
-    for item in items:
-        yield item
-        done += size(item)
-        if time.monotonic() - spoken >= _SECONDS_BETWEEN_LINES:
-            spoken = time.monotonic()
-            _console.print(f"{title}: {done} of {total}", highlight=False)
+            done += size(item)
+            bar.update(task, completed=done)
+            if not _console.is_terminal and time.monotonic() - logged >= _SECONDS_BETWEEN_LINES:
+                logged = time.monotonic()
+                remark(f"{title}: {done} of {total}")

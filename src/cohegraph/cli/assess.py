@@ -84,7 +84,7 @@ def assess(
     about = _model(folder)
     documents = _documents(files or _default_input(), text_column, id_column, workers)
     if not isinstance(documents, Documents):
-        _check_settings(folder, documents.settings)
+        _check_settings(folder, documents.store.settings)
     for remark in documents.remarks:
         say(remark)
     problems = _Problems()

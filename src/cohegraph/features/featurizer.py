@@ -129,8 +129,7 @@ class Featurizer:
 
     def link(self, texts: Sequence[str]) -> Iterator[LinkedDocument]:
         """The sentence graph of every text."""
-        for document in self.parser.parse(texts):
-            yield self.link_document(document)
+        return map(self.link_document, self.parser.parse(texts))
 
     def count(self, linked: Sequence[LinkedDocument]) -> sparse.csr_array:
         """The pattern counts of linked documents, (documents, patterns); see `patterns_of`."""
@@ -165,17 +164,15 @@ class Featurizer:
 
     def grids(self, texts: Sequence[str]) -> list[EntityGrid]:
         """The entity grids of texts. Nouns with the same lemma are one entity."""
-        return [
-            build_entity_grid(
-                len(document.sentences),
-                (
-                    (number, noun.lemma.lower(), role_number(noun.dependency))
-                    for number, sentence in enumerate(document.sentences)
-                    for noun in sentence.nouns
-                ),
-            )
-            for document in self.dependency_parser.parse(texts)
-        ]
+        grids = []
+        for document in self.dependency_parser.parse(texts):
+            mentions = [
+                (number, noun.lemma.lower(), role_number(noun.dependency))
+                for number, sentence in enumerate(document.sentences)
+                for noun in sentence.nouns
+            ]
+            grids.append(build_entity_grid(len(document.sentences), mentions))
+        return grids
 
     def _features(self, texts: Sequence[str | Document | LinkedDocument], needs: Sequence[Material]) -> Features:
         parsed = self.parser.parse([text for text in texts if isinstance(text, str)])
@@ -202,7 +199,8 @@ class Featurizer:
 
 def _tallies(linked: LinkedDocument, subgraphs: int) -> tuple[int, ...]:
     """The figures named in OF_STRUCTURE, in their order."""
-    sentences = linked.document.sentences
+    sentences, text = linked.document.sentences, linked.document.text
+    words = _WORD.findall(text)
     return (
         len(sentences),
         len(sentences) - len(linked.kept),
@@ -211,16 +209,11 @@ def _tallies(linked: LinkedDocument, subgraphs: int) -> tuple[int, ...]:
         linked.figures.get("unknown_nouns", 0),
         len(linked.links.pairs()[0]),
         subgraphs,
-        *_spelled(linked.document.text),
-        int(looks_english(linked.document.text)),
+        sum(map(len, words)),
+        len({word.lower() for word in words}),
+        sum(1 for part in _BLANK_LINE.split(text) if part.strip()),
+        int(looks_english(text)),
     )
-
-
-def _spelled(text: str) -> tuple[int, int, int]:
-    """Characters in words, distinct words, and paragraphs, which blank lines part."""
-    words = _WORD.findall(text)
-    paragraphs = sum(1 for part in _BLANK_LINE.split(text) if part.strip())
-    return sum(map(len, words)), len({word.lower() for word in words}), paragraphs
 
 
 # Pretrained parts are large and never change, so models in one process share them.

@@ -8,7 +8,7 @@ are not compressed, and can be mapped into memory as they are.
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +27,9 @@ from cohegraph.files import write_atomically
 KEY_BYTES = 16
 _ABOUT = b"cohegraph"
 _NAME = re.compile(r"\d{8}-([0-9a-f]{32})\.arrow")
-OPEN_AT_ONCE = 64
+_OPEN_AT_ONCE = 64
+# Hashes of texts as two numbers each, and the file and row where each text is, (4, texts), by the first number.
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def mapped_vectors(file: Path) -> npt.NDArray[np.float32]:
     return _mapped(file, about.st_ino, about.st_mtime_ns)
 
 
-@lru_cache(maxsize=OPEN_AT_ONCE)
+@lru_cache(maxsize=_OPEN_AT_ONCE)
 def _mapped(file: Path, *version: int) -> npt.NDArray[np.float32]:
     """The version differs once a damaged file was replaced by a new one of the same name."""
     return _matrix(_batch(file).column("vector"))
@@ -148,11 +150,8 @@ def _tallies(stored: npt.NDArray[np.int64], names: Sequence[str]) -> npt.NDArray
     """Tallies in their present order; -1 for one that was not counted when the shard was written."""
     if tuple(names) == TALLIES:
         return stored
-    found = np.full((len(stored), len(TALLIES)), -1, dtype=np.int64)
-    for number, name in enumerate(TALLIES):
-        if name in names:
-            found[:, number] = stored[:, list(names).index(name)]
-    return found
+    column, unknown = dict(zip(names, stored.T, strict=True)), np.full(len(stored), -1)
+    return np.column_stack([column.get(name, unknown) for name in TALLIES])
 
 
 def _serialised(shard: Shard) -> bytes:
@@ -175,10 +174,69 @@ def _serialised(shard: Shard) -> bytes:
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_file(sink, schema) as writer:
         writer.write_batch(batch.replace_schema_metadata(schema.metadata))
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return bytes(sink.getvalue())
 
 
 def _fixed(matrix: npt.NDArray[Any]) -> pyarrow.FixedSizeListArray:
     flat = pyarrow.array(np.ascontiguousarray(matrix).reshape(-1))
     return pyarrow.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
+
+
+class Known:
+    """Which stages of which texts are in shards already: hashes of texts, and where each is.
+
+    Args:
+        files: Shards that are whole.
+        named: The names of those that the corpus consists of so far.
+        digests: For each stage by its name, the hash of all that shapes it now.
+    """
+
+    def __init__(self, files: Sequence[Path], named: Collection[str], digests: Mapping[str, str]) -> None:
+        self._files, self._opened, self.digests = files, lru_cache(maxsize=_OPEN_AT_ONCE)(read_shard), digests
+        found: dict[str, list[Places]] = {name: [] for name in digests}
+        corpus: list[Places] = []
+        for number, file in enumerate(files):
+            try:
+                shard = read_shard(file)
+            except DamagedFileError:  # of another version; it will be removed
+                continue
+            places = np.vstack([_pairs(shard.keys), np.full(len(shard), number), np.arange(len(shard))])
+            if file.name in named:
+                corpus.append(places)
+            for name, digest in digests.items():
+                if shard.stages.get(name) == digest:
+                    found[name].append(places)
+        self.places = {name: _sorted_places(some) for name, some in found.items()}
+        self.corpus = _sorted_places(corpus)
+
+    def arrays(self, stage: str, key: bytes) -> Arrays:
+        """What a stage made of a text that is known."""
+        places = self.places[stage]
+        column = int(find(places, [key])[0])
+        if column < 0:
+            raise KeyError(f"{stage} of {key.hex()}")
+        file, row = places[2:, column].tolist()
+        return self._opened(self._files[file]).arrays(stage, row)
+
+
+def _pairs(keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
+    """Hashes as two numbers each, (2, hashes)."""
+    return np.frombuffer(b"".join(keys), dtype=np.int64).reshape(-1, 2).T
+
+
+def _sorted_places(found: list[Places]) -> Places:
+    """Hashes as two numbers, files and rows, (4, texts), by the first number."""
+    places = np.concatenate([np.zeros((4, 0), dtype=np.int64), *found], axis=1)
+    return places[:, np.argsort(places[0], kind="stable")]
+
+
+def find(places: Places, keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
+    """The column of every hash, or -1.
+
+    One of two texts that share half of their hash may not be found; then it is computed again, which is all.
+    """
+    if not places.shape[1]:
+        return np.full(len(keys), -1)
+    first, second = _pairs(keys)
+    column = np.minimum(np.searchsorted(places[0], first), places.shape[1] - 1)
+    return np.where((places[0, column] == first) & (places[1, column] == second), column, -1)

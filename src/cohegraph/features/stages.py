@@ -125,14 +125,10 @@ STAGES = (STRUCTURE, VECTOR)
 # Those of additional material. The name of the grid's changes whenever the meaning of a role does.
 OF_MATERIAL: dict[Material, Stage] = {
     "states": Stage(
-        "states",
-        ("parser", "encoder"),
-        lambda featurizer, texts, parse: featurizer.sequences(parse(texts), "states"),
+        "states", ("parser", "encoder"), lambda featurizer, texts, parse: featurizer.sequences(parse(texts), "states")
     ),
     "words": Stage(
-        "words",
-        ("parser", "vectors"),
-        lambda featurizer, texts, parse: featurizer.sequences(parse(texts), "words"),
+        "words", ("parser", "vectors"), lambda featurizer, texts, parse: featurizer.sequences(parse(texts), "words")
     ),
     "grid": Stage("grid of underlying roles", ("dependencies",), _grids, arrays=("size", "cells")),
 }

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -109,45 +109,34 @@ class FeatureStore:
 
     def corpus(self, *, show_progress: bool = False) -> StoredCorpus:
         """The corpus, all files of which are checked."""
-        shards = self.contents.shards
-        return self._corpus(shards, track(shards, "checking files", len(shards), show=show_progress))
+        return self._corpus(self.contents.shards, show_progress)
 
     def part(self, number: int) -> StoredCorpus:
         """The documents of one of its files, which is checked."""
-        chosen = self.contents.shards[number : number + 1]
-        return self._corpus(chosen, chosen)
+        return self._corpus(self.contents.shards[number : number + 1], show_progress=False)
 
-    def _corpus(self, shards: Sequence[tuple[str, int]], tracked: Iterable[tuple[str, int]]) -> StoredCorpus:
-        contents, ids, labels, groups = self.contents, list[str](), list[Any](), list[str | None]()
-        keys, counts, tallies = list[str](), list[sparse.csr_array](), list[npt.NDArray[np.int64]]()
-        for name, rows in tracked:
-            file = self.folder / name
-            if not is_whole(file):
-                raise DamagedFileError(f"{file} is damaged or missing: {_AGAIN}")
-            shard = read_shard(file)
-            shape = (len(shard), shard.counts.shape[1], shard.tallies.shape[1], shard.vectors.shape[1])
-            if shape != (rows, contents.patterns, len(TALLIES), contents.dimensions):
-                raise DamagedFileError(f"{file} does not fit the other files: {_AGAIN}")
-            keys += [key.hex() for key in shard.keys]
-            ids += shard.ids
-            labels += shard.labels
-            groups += shard.groups
-            # Counts are small and needed together; a copy, so that the file need not stay open.
-            small = shard.counts.data.max(initial=0) < 2**31
-            counts.append(shard.counts.astype(np.int32 if small else np.int64))
-            tallies.append(np.array(shard.tallies))
-        vectors = MappedVectors(
-            files=tuple(self.folder / name for name, _ in shards),
-            starts=np.cumsum([0, *(rows for _, rows in shards)]),
-            width=contents.dimensions,
-            opened=mapped_vectors,
-        )
-        features = Features(
-            sparse.vstack(counts, format="csr"), vectors, np.concatenate(tallies), dict(contents.parts), self.settings
-        )
-        about = (tuple(ids), tuple(labels), tuple(groups), tuple(keys))
-        fingerprint = hashlib.sha256(contents.model_dump_json().encode()).hexdigest()
-        return StoredCorpus(features, *about, fingerprint, self._reading)
+    def _corpus(self, shards: Sequence[tuple[str, int]], show_progress: bool) -> StoredCorpus:
+        found = [self._columns(*shard) for shard in track(shards, "checking files", len(shards), show=show_progress)]
+        counts, tallies, *columns = zip(*found, strict=True)
+        files, rows = zip(*((self.folder / name, rows) for name, rows in shards), strict=True)
+        vectors = MappedVectors(files, np.cumsum([0, *rows]), self.contents.dimensions, mapped_vectors)
+        parts, fingerprint = dict(self.contents.parts), hashlib.sha256(self.contents.model_dump_json().encode())
+        features = Features(sparse.vstack(counts, format="csr"), vectors, np.concatenate(tallies), parts, self.settings)
+        ids, labels, groups, keys = (tuple(chain.from_iterable(column)) for column in columns)
+        return StoredCorpus(features, ids, labels, groups, keys, fingerprint.hexdigest(), self._reading)
+
+    def _columns(self, name: str, rows: int) -> tuple[Any, ...]:
+        """The columns of a file except for the vectors, as copies, so that the file need not stay open."""
+        file, contents = self.folder / name, self.contents
+        if not is_whole(file):
+            raise DamagedFileError(f"{file} is damaged or missing: {_AGAIN}")
+        shard = read_shard(file)
+        shape = (len(shard), shard.counts.shape[1], shard.tallies.shape[1], shard.vectors.shape[1])
+        if shape != (rows, contents.patterns, len(TALLIES), contents.dimensions):
+            raise DamagedFileError(f"{file} does not fit the other files: {_AGAIN}")
+        small = shard.counts.data.max(initial=0) < 2**31
+        counts, keys = shard.counts.astype(np.int32 if small else np.int64), [key.hex() for key in shard.keys]
+        return counts, np.array(shard.tallies), shard.ids, shard.labels, shard.groups, keys
 
     def labelled(self, *, skip_unlabelled: bool, show_progress: bool = False) -> StoredCorpus:
         """The corpus; documents without a label are left out, or an error."""
@@ -157,15 +146,11 @@ class FeatureStore:
             return corpus
         if skip_unlabelled and labelled.any():
             return corpus.only(labelled)
-        raise CohegraphError(
-            f"{int((~labelled).sum())} of {len(labelled)} documents in {self.folder} have no label: "
-            + (
-                "leave them out with --skip-unlabelled."
-                if labelled.any()
-                else "make features of a table with a column 'label', or name the column with --label-column."
-            ),
-            code="missing-label",
-        )
+        remedy = "leave them out with --skip-unlabelled."
+        if not labelled.any():
+            remedy = "make features of a table with a column 'label', or name the column with --label-column."
+        message = f"{int((~labelled).sum())} of {len(labelled)} documents in {self.folder} have no label: {remedy}"
+        raise CohegraphError(message, code="missing-label")
 
 
 def _reader(folder: Path) -> IO[str] | None:

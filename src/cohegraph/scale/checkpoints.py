@@ -1,14 +1,13 @@
 """Snapshots of a training on disk: a training that was killed resumes, and reaches the same weights."""
 
 import hashlib
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, from_numpy
@@ -40,8 +39,8 @@ class _About(BaseModel):
 
     training: str
     sha256: str
-    epochs: list[dict[str, float | None]]
-    best: list[float] | None
+    epochs: tuple[Epoch, ...]
+    best: tuple[float, float] | None
     chosen_epoch: int
 
 
@@ -69,37 +68,29 @@ class CheckpointFile:
         """The last snapshot; none where the file is missing, damaged, or of another training."""
         try:
             with safe_open(self._file, "pt") as stream:
-                about = _About.model_validate(json.loads(stream.metadata()[_ABOUT]))
+                about = _About.model_validate_json(stream.metadata()[_ABOUT])
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (no mapping)
-        except (OSError, SafetensorError, ValueError, KeyError, TypeError, ValidationError):
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError):
             return None
         if about.training != self._training or about.sha256 != _hash(tensors):
             return None
         chosen = {name: tensors.pop(_CHOSEN + name).numpy() for name in _NETWORK if _CHOSEN + name in tensors}
-        return Snapshot(
-            tensors,
-            tuple(Epoch(**epoch) for epoch in about.epochs),  # type: ignore[arg-type]
-            None if about.best is None else (about.best[0], about.best[1]),
-            TrainedGCN(**chosen) if chosen else None,
-            about.chosen_epoch,
-        )
+        network = TrainedGCN(**chosen) if chosen else None
+        return Snapshot(tensors, about.epochs, about.best, network, about.chosen_epoch)
 
     def after_epoch(self, snapshot: Callable[[], Snapshot[TrainedGCN]], *, last: bool) -> None:
         """Write a snapshot, if the last one is some time ago, or if it is the last."""
         if not self._writes or not (last or time.monotonic() - self._written >= self._between):
             return
-        self._write(snapshot())
-        self._written = time.monotonic()
-
-    def _write(self, now: Snapshot[TrainedGCN]) -> None:
+        now = snapshot()
         tensors: dict[str, Tensor] = dict(now.tensors)
         if now.chosen is not None:
             tensors |= {_CHOSEN + name: from_numpy(np.array(getattr(now.chosen, name))) for name in _NETWORK}
         about = _About(
             training=self._training,
             sha256=_hash(tensors),
-            epochs=[asdict(epoch) for epoch in now.epochs],
-            best=None if now.best is None else list(now.best),
+            epochs=now.epochs,
+            best=now.best,
             chosen_epoch=now.chosen_epoch,
         )
         try:
@@ -111,6 +102,7 @@ class CheckpointFile:
                 "command again.",
                 code="cannot-write",
             ) from None
+        self._written = time.monotonic()
 
 
 def _hash(tensors: dict[str, Tensor]) -> str:

@@ -10,8 +10,9 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Generic, Self, TypeVar
+from typing import Self, TypeVar
 
+from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
 from cohegraph.features.stages import STAGES, Pieces
@@ -29,17 +30,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Request(Generic[T]):
-    """Documents in a row: what their owner knows of them, their texts, and for each stage which need no computing."""
+class Request:
+    """Documents in a row, the texts of those that can be read, and for each stage which texts need no computing."""
 
-    about: Sequence[T]
+    documents: Sequence[Entry]
     texts: Sequence[str]
     known: Mapping[str, Sequence[bool]]
 
     @classmethod
-    def of(cls, about: Sequence[T], texts: Sequence[str]) -> Self:
+    def of(cls, documents: Sequence[Entry], texts: Sequence[str]) -> Self:
         """A request for documents of which nothing is known."""
-        return cls(about, texts, {stage.name: [False] * len(texts) for stage in STAGES})
+        return cls(documents, texts, {stage.name: [False] * len(texts) for stage in STAGES})
 
     def pieces(self, featurizer: Featurizer) -> Pieces:
         """What is not known of the documents, computed."""
@@ -64,15 +65,15 @@ class LocalEngine:
     featurizer: Featurizer
     workers: int = 1
 
-    def computed(self, requests: Iterable[Request[T]]) -> Iterator[tuple[Request[T], Pieces]]:
-        """Every request with what was computed, in order; a few more than are taken are computed ahead, and no more."""
+    def computed(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Pieces]]:
+        """Every request with what was computed, in order; only a few are computed ahead."""
         if self.workers == 1:
             for request in requests:
                 with one_thread():
                     pieces = request.pieces(self.featurizer)
                 yield request, pieces
             return
-        waiting, under_way = iter(requests), deque[tuple[Request[T], Future[Pieces]]]()
+        waiting, under_way = iter(requests), deque[tuple[Request, Future[Pieces]]]()
         # Processes start with the first request that needs one.
         pool, lost = self._new_pool(), 0
         try:
@@ -98,7 +99,7 @@ class LocalEngine:
         finally:
             end_at_once(pool)
 
-    def _submitted(self, pool: ProcessPoolExecutor, request: Request[T]) -> Future[Pieces]:
+    def _submitted(self, pool: ProcessPoolExecutor, request: Request) -> Future[Pieces]:
         ready: Future[Pieces] = Future()
         if all(all(known) for known in request.known.values()):
             ready.set_result({name: [None] * len(request.texts) for name in request.known})
@@ -137,7 +138,7 @@ def _start(settings: Settings, device: str) -> None:
     _featurizer = loaded_with_one_thread(settings, device)
 
 
-def _compute(request: Request[Any]) -> Pieces:
+def _compute(request: Request) -> Pieces:
     return request.pieces(_featurizer)
 
 

@@ -6,7 +6,7 @@ nothing is encoded again. Shards are cut by the number of documents alone, so th
 computed them and however often the work was interrupted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -16,8 +16,7 @@ import numpy as np
 from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
-from cohegraph.features.known import Known, find
-from cohegraph.features.shards import KEY_BYTES, Shard, is_whole, shards_in, write_shard
+from cohegraph.features.shards import KEY_BYTES, Known, Shard, find, is_whole, shards_in, write_shard
 from cohegraph.features.stages import STAGES, Arrays, Pieces, features_of
 from cohegraph.features.store import Contents, check_target, only_writer, remove_others, shards_named, write_contents
 from cohegraph.progress import track
@@ -39,10 +38,6 @@ class Featurized:
 class Source(Protocol):
     """Where documents come from, with the stages of their features that are not known yet."""
 
-    @property
-    def remarks(self) -> Sequence[str]:
-        """What a user should know of what is read."""
-
     def __len__(self) -> int:
         """How many documents there are."""
 
@@ -57,7 +52,6 @@ class LocalSource:
     documents: Iterable[Entry]
     total: int
     engine: LocalEngine
-    remarks: Sequence[str] = ()
 
     def __len__(self) -> int:
         return self.total
@@ -66,7 +60,7 @@ class LocalSource:
         """See `Source`."""
         requests = (_request(some, known) for some in batches(self.documents, BATCH))
         for request, pieces in self.engine.computed(requests):
-            yield request.about, pieces
+            yield request.documents, pieces
 
 
 def featurize(
@@ -88,7 +82,7 @@ def featurize(
     with only_writer(folder):
         whole, damaged = _whole_shards(folder, show_progress)
         known = Known(whole, shards_named(folder), digests)
-        writer = _Writer(folder, featurizer, known, digests, shard)
+        writer = _Writer(folder, featurizer, known, shard)
         kept = _Kept(folder, known, len(source), replace)
         computed, total = source.computed(known), len(source)
         for documents, pieces in track(
@@ -101,7 +95,7 @@ def featurize(
     return Featurized(writer.documents, writer.computed, damaged)
 
 
-def _request(documents: Sequence[Entry], known: Known) -> Request[Entry]:
+def _request(documents: Sequence[Entry], known: Known) -> Request:
     texts = [document.text for document in documents]
     about = [replace(document, text="", digest=document.text_sha256) for document in documents]
     keys = [_key(document) for document in about]
@@ -144,13 +138,10 @@ class _Kept:
 class _Writer:
     """Collects documents and writes a shard whenever there are enough of them."""
 
-    def __init__(
-        self, folder: Path, featurizer: Featurizer, known: Known, digests: Mapping[str, str], size: int
-    ) -> None:
-        self._folder, self._featurizer, self._known, self._digests = folder, featurizer, known, digests
-        self._size = size
+    def __init__(self, folder: Path, featurizer: Featurizer, known: Known, size: int) -> None:
+        self._folder, self._featurizer, self._known, self._size = folder, featurizer, known, size
         self._documents: list[Entry] = []
-        self._pieces: dict[str, list[Arrays]] = {name: [] for name in digests}
+        self._pieces: dict[str, list[Arrays]] = {stage.name: [] for stage in STAGES}
         self._shards: list[tuple[str, int]] = []
         self._shape = (0, 0)
         self.documents = self.computed = 0
@@ -160,7 +151,7 @@ class _Writer:
             self.computed += any(made[number] is not None for made in pieces.values())
             self._documents.append(document)
             for name, made in pieces.items():
-                self._pieces[name].append(made[number] or self._known.arrays(name, _key(document)) or _lost(document))
+                self._pieces[name].append(made[number] or self._known.arrays(name, _key(document)))
             if len(self._documents) == self._size:
                 self._write()
 
@@ -193,17 +184,13 @@ class _Writer:
             counts=features.counts,
             tallies=features.tallies,
             vectors=features.array,
-            stages=self._digests,
+            stages=self._known.digests,
         )
         file = write_shard(self._folder, len(self._shards), shard)
         self._shards.append((file.name, len(shard)))
         self._shape = (features.counts.shape[1], features.array.shape[1])
         self.documents += len(documents)
-        self._documents, self._pieces = [], {name: [] for name in self._digests}
-
-
-def _lost(document: Entry) -> Arrays:
-    raise CohegraphError(f"The features of document {document.id or ''} were removed meanwhile: run the command again.")
+        self._documents, self._pieces = [], {stage.name: [] for stage in STAGES}
 
 
 def _whole_shards(folder: Path, show_progress: bool) -> tuple[list[Path], int]:

@@ -23,8 +23,7 @@ from cohegraph.corpora.stream import Documents
 from cohegraph.corpora.tables import missing_column
 from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.features import Featurizer
-from cohegraph.features.known import Known, Places, find
-from cohegraph.features.shards import key_of
+from cohegraph.features.shards import Known, Places, find, key_of
 from cohegraph.features.stages import STAGES, Pieces
 from cohegraph.scale.engine import BATCH, Request, loaded_with_one_thread
 from cohegraph.scale.processes import cores
@@ -136,14 +135,12 @@ class _Actor:
         keys = [key_of(text) for text in texts]
         bad = np.array([bool(row["problem"]) for row in rows])
         known = {name: ((find(places, keys) >= 0) | bad).tolist() for name, places in self._known.items()}
-        pieces = Request[Any]((), texts, known).pieces(self._featurizer)
-        found = {
-            "key": keys,
-            "about": [row["about"] for row in rows],
-            "problem": [row["problem"] for row in rows],
-            **{name: [None if one is None else save_safetensors(one) for one in made] for name, made in pieces.items()},
+        pieces = Request((), texts, known).pieces(self._featurizer)
+        computed = {
+            name: [None if one is None else save_safetensors(one) for one in made] for name, made in pieces.items()
         }
-        return pyarrow.table([pyarrow.array(found[name], kind) for name, kind in _COLUMNS.items()], list(_COLUMNS))
+        found = {"key": keys, "about": batch["about"], "problem": batch["problem"], **computed}
+        return pyarrow.table(found, schema=pyarrow.schema(_COLUMNS))
 
 
 def _row(entry: Entry) -> Row:

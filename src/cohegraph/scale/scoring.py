@@ -14,7 +14,6 @@ from cohegraph.errors import CohegraphError
 from cohegraph.features.stages import features_of
 from cohegraph.features.store import FeatureStore
 from cohegraph.scale.engine import LocalEngine, Request, batches
-from cohegraph.settings import Settings
 
 if TYPE_CHECKING:  # importing a model imports torch, which takes seconds
     from cohegraph.model.coherence_model import CoherenceModel
@@ -48,7 +47,7 @@ def _assessed(waiting: Iterable[list[Entry]], model: "CoherenceModel", workers: 
     requests = (Request.of(some, [entry.text for entry in some if not entry.problem]) for some in waiting)
     if workers == 1:
         for request in requests:
-            yield _joined(request.about, model.assess(request.texts) if request.texts else [])
+            yield _joined(request.documents, model.assess(request.texts) if request.texts else [])
         return
     if model.system_.needs:
         raise CohegraphError(
@@ -58,7 +57,7 @@ def _assessed(waiting: Iterable[list[Entry]], model: "CoherenceModel", workers: 
     featurizer = model.featurizer
     featurizer.load()
     for request, pieces in LocalEngine(featurizer, workers).computed(requests):
-        yield _joined(request.about, model.assess(features_of(featurizer, pieces)) if request.texts else [])
+        yield _joined(request.documents, model.assess(features_of(featurizer, pieces)) if request.texts else [])
 
 
 def _joined(some: Iterable[Entry], results: Iterable[Assessment]) -> list[Scored]:
@@ -72,31 +71,26 @@ class StoredDocuments:
     remarks: Sequence[str] = ()
 
     def __init__(self, folder: Path) -> None:
-        self._store = FeatureStore(folder)
+        self.store = FeatureStore(folder)
         # How many documents there are before each file, and in all.
-        self._before = np.cumsum([0, *(rows for _, rows in self._store.contents.shards)])
+        self._before = np.cumsum([0, *(rows for _, rows in self.store.contents.shards)])
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self.store)
 
     def __iter__(self) -> Iterator[Entry]:
         for shard, start in enumerate(self._before[:-1].tolist()):
-            part = self._store.part(shard)
+            part = self.store.part(shard)
             for row, (name, key) in enumerate(zip(part.ids, part.keys, strict=True), start=start + 1):
-                yield Entry(f"{self._store.folder}:{row}", id=name, row=row, digest=key)
-
-    @property
-    def settings(self) -> Settings:
-        """What the features were made with."""
-        return self._store.settings
+                yield Entry(f"{self.store.folder}:{row}", id=name, row=row, digest=key)
 
     def are_read_from(self, file: Path) -> bool:
         """Whether a file is one of those that are read."""
-        return file.resolve().parent == self._store.folder.resolve()
+        return file.resolve().parent == self.store.folder.resolve()
 
     def score(self, entries: Iterable[Entry], loaded: "Callable[[], CoherenceModel]") -> Iterator[list[Scored]]:
         """Some of these documents, in order, with their assessments, a file at a time."""
         for shard, group in groupby(entries, lambda entry: int(np.searchsorted(self._before, entry.row)) - 1):
             some = list(group)
-            features = self._store.part(shard).features[[entry.row - 1 - self._before[shard] for entry in some]]
+            features = self.store.part(shard).features[[entry.row - 1 - self._before[shard] for entry in some]]
             yield _joined(some, loaded().assess(features.in_memory()))

@@ -66,8 +66,8 @@ def run_together(size: int, work: Callable[Concatenate[Team, P], T], *arguments:
                 ]
             done, others = wait(futures, return_when=FIRST_EXCEPTION)
             # Once one has failed the others fail too, for want of it: within a moment it is clear which was the first.
-            done |= wait(others, _MOMENT).done
-            errors = [error for future in done if (error := future.exception())]
+            ended = [*done, *wait(others, _MOMENT).done]
+            errors = [error for future in ended if (error := future.exception())]
             if errors:
                 raise next((error for error in errors if isinstance(error, CohegraphError)), errors[0])
             outcome: T = futures[0].result()

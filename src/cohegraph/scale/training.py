@@ -116,12 +116,8 @@ def train_in_chunks(
 ) -> Training[TrainedGCN]:
     """As `cohegraph.systems.gcn.training.train`, with the same outcome to rounding, in memory that does not grow.
 
-    Args:
-        task: What to train; in a team, with the part of the corpus graph that has the documents of `own_rows`, and with
-            the vectors and targets of all documents.
-        chunk: How many documents are looked at together.
-        team: The processes that train together (`cohegraph.scale.team.run_together`).
-        checkpoints: Where snapshots are kept; training resumes after the last one.
+    In a team (see `ChunkTrainer`) the task has the part of the corpus graph with the documents of `own_rows`, and the
+    vectors and targets of all documents. With checkpoints, training resumes after the last one.
     """
     gcn, generator = task.new_network()
     return optimise(
@@ -132,16 +128,6 @@ def train_in_chunks(
         on_epoch=task.on_epoch,
         checkpoints=checkpoints,
     )
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """Documents in a row: their vectors, weights and degrees."""
-
-    rows: slice
-    vectors: Tensor
-    weights: sparse.csr_array
-    degrees: Tensor
 
 
 class _GCNInChunks:
@@ -191,14 +177,13 @@ class _GCNInChunks:
             _skip(of_vectors, self._own.start * dimensions, self._dtype)
         if settings.dropout:
             _skip(of_documents, self._own.start * hidden, self._dtype)
-        for chunk in self._chunks():
-            degrees = chunk.degrees[:, None]
-            z = dropped(chunk.vectors, settings.input_dropout, of_vectors) @ w0
+        for rows, vectors, weights, degrees in self._chunks():
+            z = dropped(vectors, settings.input_dropout, of_vectors) @ w0
             state = dropped(torch.relu(z / degrees), settings.dropout, of_documents)
             logits = (state @ w1) / degrees
             if has_edges:
-                logits = logits + _Told.apply(chunk.weights, taken) / degrees.sqrt()  # type: ignore[no-untyped-call]
-            part = loss(logits, chunk.rows)
+                logits = logits + _Told.apply(weights, taken) / degrees.sqrt()  # type: ignore[no-untyped-call]
+            part = loss(logits, rows)
             part.backward()
             value += part.detach()
         gradients = [one.grad if one.grad is not None else torch.zeros_like(one) for one in (w0, w1, taken)]
@@ -213,15 +198,16 @@ class _GCNInChunks:
         tensors = (self._gcn.w0, self._gcn.w1, self._sums @ self._gcn.w0, self._pattern_degrees)
         return TrainedGCN(*(tensor.detach().numpy().copy() for tensor in tensors))
 
-    def _chunks(self) -> Iterator[_Chunk]:
+    def _chunks(self) -> Iterator[tuple[slice, Tensor, sparse.csr_array, Tensor]]:
+        """Documents in a row, some at a time: which, their vectors, weights (n, patterns) and degrees (n, 1)."""
         for start in self._starts:
             rows = slice(start, min(start + self._starts.step, self._own.stop))
             of_graph = slice(rows.start - self._own.start, rows.stop - self._own.start)
-            yield _Chunk(
+            yield (
                 rows,
                 torch.from_numpy(np.array(self._vectors[rows])).to(self._dtype),
                 self._graph.weights[of_graph].astype(np.float64 if self._dtype == torch.float64 else np.float32),
-                torch.from_numpy(self._graph.document_degrees[of_graph]).to(self._dtype),
+                torch.from_numpy(self._graph.document_degrees[of_graph]).to(self._dtype)[:, None],
             )
 
     def _pattern_sums(self, generator: torch.Generator | None, share: float) -> Tensor:
@@ -230,9 +216,9 @@ class _GCNInChunks:
         sums = torch.zeros(self._graph.weights.shape[1], dimensions, dtype=self._dtype)
         if generator is not None:
             _skip(generator, self._own.start * dimensions, self._dtype)
-        for chunk in self._chunks():
-            scaled = dropped(chunk.vectors, share, generator) / chunk.degrees.sqrt()[:, None]
-            sums += torch.from_numpy(chunk.weights.T @ scaled.numpy())
+        for _, vectors, weights, degrees in self._chunks():
+            scaled = dropped(vectors, share, generator) / degrees.sqrt()
+            sums += torch.from_numpy(weights.T @ scaled.numpy())
         return sums
 
     def _added_up(self, tensor: Tensor) -> Tensor:
