@@ -1,4 +1,4 @@
-"""Progress of long work, on standard error: a bar where a person looks, a line now and then in a log file."""
+"""Progress of long work, on standard error: a bar on a terminal, a line per minute in a log file."""
 
 import time
 from collections.abc import Callable, Generator, Iterable

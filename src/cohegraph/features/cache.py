@@ -30,7 +30,7 @@ from cohegraph.text.document import Document
 FILE = "features.sqlite"
 # Documents that are computed, and written, at once.
 _CHUNK = 32
-# What SQLite says of a file that is none of its own, or not whole, or has other tables than these.
+# What SQLite reports of a file that is not a database, or not whole, or has other tables than these.
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT)
 _T = TypeVar("_T")
 # Another process may be writing.

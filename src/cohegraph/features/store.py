@@ -58,7 +58,7 @@ class Contents(BaseModel):
 class StoredCorpus:
     """The features of a corpus, its vectors mapped into memory, and what it says of its documents.
 
-    ``fingerprint`` tells the contents of its store from others. For as long as it is held, no writer removes the files
+    ``fingerprint`` identifies the contents of its store. For as long as it is held, no writer removes the files
     that it was read from.
     """
 
@@ -154,7 +154,7 @@ class FeatureStore:
 
 
 def _reader(folder: Path) -> IO[str] | None:
-    """What tells writers that the store is read, for as long as it is held."""
+    """A lock that shows writers, for as long as it is held, that the store is being read."""
     if not is_store(folder):
         return None
     try:

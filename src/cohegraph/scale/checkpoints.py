@@ -49,7 +49,7 @@ class CheckpointFile:
 
     Args:
         file: Where it is.
-        training: What tells the training from others: a snapshot of another one is not used.
+        training: What identifies the training: a snapshot of another one is not used.
         writes: Whether this process writes it; of several that train together one does.
         between: The least seconds between two snapshots.
     """

@@ -1,7 +1,7 @@
 """Features of any number of documents, by worker processes that load the pretrained parts once, in order.
 
-A worker computes with one thread, so that no digit depends on how many workers there are. One that is killed costs the
-documents it was at, which another one computes again.
+A worker computes with one thread, so that no digit depends on how many workers there are. If one is killed,
+another one computes its documents again.
 """
 
 from collections import deque

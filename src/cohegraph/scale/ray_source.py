@@ -1,8 +1,8 @@
 """Documents that Ray Data reads, and actors on any number of machines compute (extra ``ray``).
 
 Actors load the pretrained parts once and compute with one thread, as the worker processes of one machine do, so that
-the features are the same, digit by digit, on processors of the same kind. One that is killed is started again, and the
-documents it was at are computed again.
+the features are the same, digit by digit, on processors of the same kind. One that is killed is started again, and its
+documents are computed again.
 """
 
 import json
@@ -55,7 +55,7 @@ class RaySource:
         columns: Which columns to take.
         featurizer: What to compute.
         address: That of a Ray cluster; by default a Ray is started on this machine.
-        workers: How many actors; by default one a core of this machine, be Ray here or elsewhere.
+        workers: How many actors; by default one per core of this machine, wherever Ray runs.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class RaySource:
             for batch in rows.iter_batches(batch_size=BATCH, batch_format="pyarrow"):
                 yield _taken_apart(batch)
         except self._ray.exceptions.RayError as error:
-            raise CohegraphError(f"Ray could not go on ({_reason(error)}); what is done is kept.") from error
+            raise CohegraphError(f"Ray had to stop ({_reason(error)}); what is done is kept.") from error
 
     def _read_here(self, names: Sequence[str]) -> Any:
         """Files that our own readers know, read by one task, wherever it runs."""
@@ -196,7 +196,7 @@ def _started(address: str | None) -> Any:
             **({} if address else alone),
         )
     except Exception as error:  # whatever Ray raises where it cannot be reached or started
-        raise CohegraphError(f"Ray cannot be started or reached ({_reason(error)}): look at --address.") from None
+        raise CohegraphError(f"Ray cannot be started or reached ({_reason(error)}): check --address.") from None
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.target_max_block_size = _BLOCK_BYTES

@@ -65,7 +65,7 @@ def run_together(size: int, work: Callable[Concatenate[Team, P], T], *arguments:
                     for rank in range(size)
                 ]
             done, others = wait(futures, return_when=FIRST_EXCEPTION)
-            # Once one has failed the others fail too, for want of it: within a moment it is clear which was the first.
+            # Once one has failed, the others that wait for it fail too, within a moment.
             ended = [*done, *wait(others, _MOMENT).done]
             errors = [error for future in ended if (error := future.exception())]
             if errors:

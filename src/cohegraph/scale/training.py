@@ -1,6 +1,6 @@
 r"""Exact full-batch training of the GCN on more documents than fit into memory, and by several processes together.
 
-Documents meet only in sums of fixed size. With P = B^T (X / sqrt(d)), which has a row a pattern and a column a
+Documents meet only in sums of fixed size. With P = B^T (X / sqrt(d)), which has a row per pattern and a column per
 dimension and does not change from step to step, the states of the patterns are ReLU(P W_0 / sqrt(s)): they need no
 document. So a step goes through the documents once, a chunk at a time, and what it leaves of them are the gradients of
 W_0, of W_1 and of what the patterns tell their documents. Several processes add these up, and send nothing else.
@@ -41,10 +41,10 @@ class ChunkTrainer:
     """Trains in chunks, by itself or in a team, with checkpoints if there is a folder for them.
 
     Args:
-        team: The processes that train together; each is given all documents, and looks at its own.
-        chunk: How many documents are looked at together.
+        team: The processes that train together; each is given all documents, and reads its own.
+        chunk: How many documents are read together.
         checkpoints: Where snapshots are kept: one file for each training, in the order in which they are begun.
-        corpus: What tells the documents, and what is seen of them, from others.
+        corpus: What identifies the documents, and what the network sees of them.
         trainings: How many trainings there will be, if progress is to be shown.
     """
 
@@ -107,7 +107,7 @@ def fit_in_chunks(
 
 
 def own_rows(documents: int, team: Team) -> slice:
-    """The documents that a process looks at: a part in a row of all."""
+    """The documents that a process reads: a contiguous part of all."""
     return slice(documents * team.rank // team.size, documents * (team.rank + 1) // team.size)
 
 
@@ -131,7 +131,7 @@ def train_in_chunks(
 
 
 class _GCNInChunks:
-    """A GCN with documents that are looked at in chunks; those of this process are one part in a row of all."""
+    """A GCN whose documents are read in chunks; this process has a contiguous part of them."""
 
     def __init__(self, gcn: GCN, task: Task, chunk: int, team: Team, generator: torch.Generator) -> None:
         self._gcn, self._graph, self._vectors, self._team = gcn, task.graph, task.vectors, team
@@ -139,7 +139,7 @@ class _GCNInChunks:
         own = own_rows(len(task.vectors), team)
         self._own = range(own.start, own.stop)
         self._starts = range(self._own.start, self._own.stop, chunk)
-        # Of the whole graph: every process must take the same way, whatever its own documents are like.
+        # Of the whole graph: every process must take the same branch, whatever its own documents are.
         self._has_edges = bool(self._added_up(torch.tensor([self._graph.weights.nnz], dtype=self._dtype)) > 0)
         self._pattern_degrees = torch.from_numpy(self._graph.pattern_degrees).to(self._dtype)
         self._sums = self._added_up(self._pattern_sums(None, 0.0))
