@@ -24,7 +24,7 @@ from common import set_threads
 from scipy import sparse
 
 from cohegraph.features import TALLIES, Features
-from cohegraph.features.shards import Shard, keys_of, write_shard
+from cohegraph.features.shards import Shard, key_of, write_shard
 from cohegraph.features.store import Contents, FeatureStore, write_contents
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.learning.objectives import Levels, Targets
@@ -51,15 +51,14 @@ def synthetic_store(documents: int, folder: Path) -> None:
         row = np.repeat(np.arange(rows), PATTERNS_A_DOCUMENT)
         ids = [str(start + one) for one in range(rows)]
         shard = Shard(
-            keys=keys_of(ids),
+            keys=[key_of(one) for one in ids],
             ids=ids,
             labels=rng.integers(0, CLASSES, rows).tolist(),
             groups=[None] * rows,
             counts=sparse.coo_array((np.ones(len(column), np.int64), (row, column)), shape=(rows, patterns)).tocsr(),
             tallies=np.ones((rows, len(TALLIES)), dtype=np.int64),
             vectors=rng.standard_normal((rows, DIMENSIONS), dtype=np.float32),
-            structure="synthetic",
-            vector="synthetic",
+            stages={"structure": "synthetic", "vectors": "synthetic"},
         )
         shards.append((write_shard(folder, number, shard).name, rows))
     settings = preset().replaced({"subgraphs.k": 5}).to_dict()

@@ -64,7 +64,7 @@ def rate_alone(settings: Settings, texts: Sequence[str]) -> float:
 def rate_together(settings: Settings, texts: Sequence[str]) -> float:
     """Documents a second of two workers, from the moment on when both are at work."""
     some = [*texts[:WARM_UP], *texts]
-    requests = (Request((), batch, [False] * len(batch), [False] * len(batch)) for batch in batches(some))
+    requests = (Request.of((), batch) for batch in batches(some))
     arrived, times = 0, []
     for request, _ in LocalEngine(Featurizer(settings), CORES).computed(requests):
         arrived += len(request.texts)

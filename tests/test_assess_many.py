@@ -19,7 +19,7 @@ from material import COMMAND, TEXT
 from cohegraph.corpora.stream import Documents
 from cohegraph.features.store import ABOUT, FeatureStore, shards_in
 from cohegraph.files import lock
-from cohegraph.scale.stored_documents import StoredDocuments
+from cohegraph.scale.scoring import StoredDocuments
 
 
 @pytest.fixture(scope="module")

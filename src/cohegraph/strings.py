@@ -1,7 +1,5 @@
 """Strings that can be written down: some that Python can hold are no text."""
 
-from __future__ import annotations
-
 import re
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

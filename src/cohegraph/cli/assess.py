@@ -29,10 +29,10 @@ from cohegraph.corpora.stream import STANDARD_INPUT, Documents
 from cohegraph.errors import CohegraphError
 from cohegraph.models import folder_of, load
 from cohegraph.progress import track
+from cohegraph.settings import Settings
 
 if TYPE_CHECKING:
-    from cohegraph.scale.scoring import Scored
-    from cohegraph.scale.stored_documents import StoredDocuments
+    from cohegraph.scale.scoring import Scored, StoredDocuments
 
     AnyDocuments = Documents | StoredDocuments
 
@@ -83,6 +83,8 @@ def assess(
     folder = folder_of(model)
     about = _model(folder)
     documents = _documents(files or _default_input(), text_column, id_column, workers)
+    if not isinstance(documents, Documents):
+        _check_settings(folder, documents.store.settings)
     for remark in documents.remarks:
         say(remark)
     problems = _Problems()
@@ -150,6 +152,19 @@ def _model(folder: Path) -> dict[str, str]:
     return {"model": str(about.get("name")), "model_sha256": sha256}
 
 
+def _check_settings(folder: Path, made_with: Settings) -> None:
+    """Raise where the features of a store were made with other settings than the model's, before it is loaded."""
+    from cohegraph.model.checks import check_same_settings
+    from cohegraph.model.formats import settings_of
+    from cohegraph.model.persistence import read_about
+
+    try:
+        wanted = Settings.from_dict(settings_of(read_about(folder)[0]))
+    except (CohegraphError, KeyError, TypeError, ValueError, AttributeError):
+        return  # the model is damaged, which is reported when it is loaded
+    check_same_settings(wanted.of_features(places=False), made_with.of_features(places=False))
+
+
 def _documents(files: list[str], text_column: str, id_column: str | None, workers: int) -> AnyDocuments:
     stores = _stores(files)
     if not stores:
@@ -162,7 +177,7 @@ def _documents(files: list[str], text_column: str, id_column: str | None, worker
         )
     if workers > 1:
         raise CohegraphError(f"{stores[0]} holds features, which one process assesses: leave out --workers.")
-    from cohegraph.scale.stored_documents import StoredDocuments
+    from cohegraph.scale.scoring import StoredDocuments
 
     return StoredDocuments(Path(stores[0]))
 

@@ -95,13 +95,15 @@ def command(
     if engine is Engine.RAY:
         from cohegraph.scale.ray_source import RaySource
 
-        source = RaySource(corpus, columns, featurizer, address=address, workers=workers)
+        source = ray = RaySource(corpus, columns, featurizer, address=address, workers=workers)
+        remarks = ray.remarks
     else:
         documents = Documents(corpus, columns)
         documents.check()
         processes = min(workers or cores(), len(documents))
-        source = LocalSource(documents.usable(), len(documents), LocalEngine(featurizer, processes), documents.remarks)
-    for remark in source.remarks:
+        source = LocalSource(documents.usable(), len(documents), LocalEngine(featurizer, processes))
+        remarks = documents.remarks
+    for remark in remarks:
         say(remark)
     featurizer.load()
     try:

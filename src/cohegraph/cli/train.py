@@ -36,7 +36,7 @@ from cohegraph.settings import parse_change
 
 if TYPE_CHECKING:
     from cohegraph.features import Features
-    from cohegraph.features.store import StoredCorpus
+    from cohegraph.features.store import FeatureStore, StoredCorpus
     from cohegraph.model.coherence_model import CoherenceModel
     from cohegraph.model.validation import Validation
     from cohegraph.settings import Settings
@@ -119,26 +119,37 @@ def train(
     order = [level.strip() for level in levels.split(",")] if levels else None
     names = (text_column, label_column, group_column, id_column)
     columns = Columns(*names, skip_empty=skip_empty, skip_unlabelled=skip_unlabelled)
-    is_store, graded = _read(corpus, columns, order, keep_texts, rated=wanted.get("objective.kind") in _OF_RATINGS)
+    store = _store(corpus, columns, keep_texts)
+    if store is None:
+        graded: Corpus | StoredCorpus = _read(corpus, columns, order, rated=wanted.get("objective.kind") in _OF_RATINGS)
+        settings = preset(preset_name or "default", stack)
+    else:
+        settings = _settings_of_store(store, preset_name, stack, wanted)
+        graded = store.labelled(skip_unlabelled=skip_unlabelled, show_progress=True)
     # Only now: importing torch takes seconds, and a wrong file name should not have to wait for that.
     from cohegraph.model.persistence import check_target
     from cohegraph.systems.registry import system_named
     from cohegraph.systems.system import TrainsInChunks
 
-    in_chunks = is_store and issubclass(system_named(system), TrainsInChunks)
+    model = _new_model(system, settings, wanted, order, device)
+    # A ranking compares documents with each other, wherever they lie: it is trained in memory.
+    is_ranking = model.resolved_settings.objective.kind == "ranking"
+    in_chunks = store is not None and issubclass(system_named(system), TrainsInChunks) and not is_ranking
     if workers > 1 and not in_chunks:
         raise CohegraphError(
-            f"Several workers cannot train the system '{system}' on {corpus}: leave out --workers, or train "
-            f"'{_METHOD}' on a folder of 'cohegraph featurize'.",
+            f"Several workers cannot train the system '{system}' on {corpus}{' to rank' if is_ranking else ''}: leave "
+            f"out --workers, or train '{_METHOD}' on a folder of 'cohegraph featurize', with another objective than "
+            "ranking.",
             code="workers-without-chunks",
         )
-    model = _new_model(system, _settings(graded, preset_name, stack), wanted, order, device)
     target = check_target(out)
     summary = _checked_labels(model, graded, folds)
     set_threads(threads)
     unfinished = target.with_name(f"{target.name}.unfinished")
     try:
         features = _features(model, graded, summary)
+        if not in_chunks:
+            features = features.in_memory()
         with _only_trainer(unfinished, in_chunks):
             model, validation = _trained(model, features, graded, folds, workers, unfinished if in_chunks else None)
             if keep_neighbours or keep_texts:
@@ -154,20 +165,13 @@ def train(
     _tell(validation, out)
 
 
-def _read(
-    corpus: Path, columns: Columns, levels: list[str] | None, keep_texts: bool, *, rated: bool
-) -> tuple[bool, Corpus | StoredCorpus]:
-    """Whether the corpus is a store, and its labelled documents."""
-    if corpus.is_dir():
-        from cohegraph.features.store import is_store
-
-        if is_store(corpus):
-            return True, _of_store(corpus, columns, keep_texts)
+def _read(corpus: Path, columns: Columns, levels: list[str] | None, *, rated: bool) -> Corpus:
+    """The labelled documents of a table."""
     documents = Documents([str(corpus)], columns)
     found = collected(documents, corpus.stem, levels, rated=rated)
     for remark in documents.remarks:
         say(remark)
-    return False, found
+    return found
 
 
 def _new_model(
@@ -228,9 +232,9 @@ def _trained(
 
 
 def _only_trainer(folder: Path, in_chunks: bool) -> AbstractContextManager[None]:
-    from cohegraph.scale.checkpoints import only_trainer
+    from cohegraph.files import alone_in
 
-    return only_trainer(folder) if in_chunks else nullcontext()
+    return alone_in(folder) if in_chunks else nullcontext()
 
 
 def _remove_checkpoints(folder: Path) -> None:
@@ -239,10 +243,14 @@ def _remove_checkpoints(folder: Path) -> None:
     remove_checkpoints(folder)
 
 
-def _of_store(folder: Path, columns: Columns, keep_texts: bool) -> StoredCorpus:
-    """The labelled documents of a store; an error where options are given that concern texts."""
-    from cohegraph.features.store import FeatureStore
+def _store(folder: Path, columns: Columns, keep_texts: bool) -> FeatureStore | None:
+    """The store in a folder, if there is one; an error where options are given that concern texts."""
+    if not folder.is_dir():
+        return None
+    from cohegraph.features.store import FeatureStore, is_store
 
+    if not is_store(folder):
+        return None
     if keep_texts:
         raise CohegraphError(f"{folder} holds features and no texts: train without --keep-texts.", code="no-texts")
     if columns != Columns(TEXT, LABEL, skip_unlabelled=columns.skip_unlabelled):
@@ -250,23 +258,19 @@ def _of_store(folder: Path, columns: Columns, keep_texts: bool) -> StoredCorpus:
             f"{folder} holds features: name columns when they are made, with 'cohegraph featurize'.",
             code="columns-of-features",
         )
-    return FeatureStore(folder).labelled(skip_unlabelled=columns.skip_unlabelled, show_progress=True)
+    return FeatureStore(folder)
 
 
-def _settings(graded: Corpus | StoredCorpus, preset_name: str | None, stack: str) -> Settings:
-    """Named settings; for features the ones they were made with, and of a preset only what concerns training."""
-    if isinstance(graded, Corpus):
-        return preset(preset_name or "default", stack)
+def _settings_of_store(store: FeatureStore, preset_name: str | None, stack: str, changes: dict[str, Any]) -> Settings:
+    """The settings that features were made with, or named ones that differ only in what concerns training."""
     from cohegraph.model.checks import check_same_settings
 
-    made_with = graded.features.settings
-    if made_with is None:
-        raise AssertionError("stored features know their settings")
-    if preset_name is None and stack == _STACK:
-        return made_with
-    named = preset(preset_name or "default", stack)
-    check_same_settings(named.of_features(), made_with.of_features())
-    return named
+    made_with = store.settings.of_features()
+    is_named = preset_name is not None or stack != _STACK
+    settings = preset(preset_name or "default", stack) if is_named else store.settings
+    wanted = settings.replaced({name: value for name, value in changes.items() if name in made_with})
+    check_same_settings(wanted.of_features(), made_with)
+    return settings
 
 
 def _tell(validation: Validation | None, out: Path) -> None:

@@ -1,17 +1,9 @@
 """From texts to features: the one room where text and graph meet, and where features are kept."""
 
-from cohegraph.features.document_features import (
-    OF_ENCODER,
-    SEQUENCES,
-    SURFACE_FIGURES,
-    TALLIES,
-    Features,
-    Material,
-)
-from cohegraph.features.featurizer import Featurizer, LinkedDocument, Structure, patterns_of
+from cohegraph.features.document_features import SEQUENCES, SURFACE_FIGURES, TALLIES, Features, Material
+from cohegraph.features.featurizer import Featurizer, LinkedDocument, patterns_of
 
 __all__ = [
-    "OF_ENCODER",
     "SEQUENCES",
     "SURFACE_FIGURES",
     "TALLIES",
@@ -19,6 +11,5 @@ __all__ = [
     "Featurizer",
     "LinkedDocument",
     "Material",
-    "Structure",
     "patterns_of",
 ]

@@ -1,7 +1,5 @@
 """The features of documents: all that learning needs of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -16,26 +14,17 @@ from cohegraph.graph.entity_grid import EntityGrid
 from cohegraph.settings import Settings
 from cohegraph.text.token_sequence import TokenSequence
 
-TALLIES = (
-    "sentences",
-    "dropped_sentences",
-    "words",
-    "nouns",
-    "unknown_nouns",
-    "links",
-    "subgraphs",
-    "characters",
-    "distinct_words",
-    "paragraphs",
-    "english",
-    "tokens",
-    "cut_tokens",
+OF_STRUCTURE = tuple(
+    "sentences dropped_sentences words nouns unknown_nouns links subgraphs characters distinct_words paragraphs "
+    "english".split()
 )
 OF_ENCODER = ("tokens", "cut_tokens")
-# Kinds of token vectors.
-SEQUENCES: tuple[Literal["states", "words"], ...] = ("states", "words")
-# What only some systems need: the encoder's state or the word vector of every token, and who does what in a sentence.
-Material = Literal["states", "words", "grid"]
+TALLIES = (*OF_STRUCTURE, *OF_ENCODER)
+# Kinds of token vectors: the encoder's state or the word vector of every token.
+Sequences = Literal["states", "words"]
+SEQUENCES: tuple[Sequences, ...] = ("states", "words")
+# What only some systems need: token vectors, and who does what in a sentence.
+Material = Sequences | Literal["grid"]
 SURFACE_FIGURES = (
     "words (log)",
     "sentences (log)",
@@ -51,9 +40,8 @@ class Features:
     """All that learning needs of N documents, and what a result reports of them.
 
     Shapes: ``counts`` (N, patterns), ``vectors`` (N, dimensions), in memory or mapped into it, ``tallies`` (N,
-    len(TALLIES)). ``parts`` names the
-    pretrained parts and ``settings`` the settings they come from; neither is known of features made otherwise.
-    ``material`` is what was asked for in addition, one item per document.
+    len(TALLIES)). ``parts`` are the identities of the pretrained parts; it is empty, and ``settings`` missing, where
+    features do not come from a `Featurizer`. ``material`` is what was asked for in addition, one item per document.
     """
 
     counts: sparse.csr_array
@@ -71,10 +59,9 @@ class Features:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def __getitem__(self, chosen: Any) -> Features:
+    def __getitem__(self, chosen: Any) -> "Features":
         """The features of some documents: a slice, a mask or numbers."""
-        index = np.arange(len(self))[chosen[0] if isinstance(chosen, tuple) else chosen]
-        rows = np.atleast_1d(index)
+        rows = np.atleast_1d(np.arange(len(self))[chosen[0] if isinstance(chosen, tuple) else chosen])
         return Features(
             self.counts[rows],
             self.vectors[rows],
@@ -89,7 +76,7 @@ class Features:
         """The vectors in memory."""
         return np.asarray(self.vectors)
 
-    def in_memory(self) -> Features:
+    def in_memory(self) -> "Features":
         """The same features with the vectors in memory."""
         return replace(self, vectors=self.array)
 
@@ -97,7 +84,7 @@ class Features:
         """One of TALLIES, for every document."""
         return self.tallies[:, TALLIES.index(name)]
 
-    def sequences(self, kind: Literal["states", "words"]) -> tuple[TokenSequence, ...]:
+    def sequences(self, kind: Sequences) -> tuple[TokenSequence, ...]:
         """The token vectors of every document."""
         return self._material(kind)
 
@@ -108,10 +95,8 @@ class Features:
 
     def _material(self, name: Material) -> tuple[Any, ...]:
         if name not in self.material:
-            raise CohegraphError(
-                f"These features were made without '{name}': make them with needs=['{name}'].",
-                code="missing-material",
-            )
+            message = f"These features were made without '{name}': make them with needs=['{name}']."
+            raise CohegraphError(message, code="missing-material")
         return self.material[name]
 
     @property
@@ -133,7 +118,7 @@ class Features:
         return np.stack(figures, axis=1)
 
     @staticmethod
-    def concatenate(parts: Sequence[Features]) -> Features:
+    def concatenate(parts: Sequence["Features"]) -> "Features":
         """Features of several batches as one."""
         return Features(
             sparse.vstack([part.counts for part in parts], format="csr"),

@@ -3,19 +3,17 @@
 ``text -> Document -> Links -> pattern counts`` on one side, ``text -> vector`` on the other.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from cohegraph.features.document_features import OF_ENCODER, TALLIES, Features, Material
+from cohegraph.features.document_features import OF_STRUCTURE, Features, Material, Sequences
 from cohegraph.graph.catalogue import Pattern, catalogue, pattern_columns
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid, role_number
 from cohegraph.graph.links import Linker, Links, kinds_of, linkers_of, parts_of
@@ -34,14 +32,8 @@ from cohegraph.text.word_vectors import WordVectors, load_word_vectors
 _DOCUMENTS_AT_ONCE = 64
 _WORD = re.compile(r"\w+")
 _BLANK_LINE = re.compile(r"\n\s*\n")
-
-
-@dataclass(frozen=True)
-class Structure:
-    """Pattern counts (N, patterns), and the tallies that need no encoder."""
-
-    counts: sparse.csr_array
-    tallies: npt.NDArray[np.int64]
+# Pattern counts (N, patterns), and the tallies that need no encoder (N, len(OF_STRUCTURE)).
+Structure = tuple[sparse.csr_array, npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -99,19 +91,23 @@ class Featurizer:
         """What links sentences."""
         return linkers_of(self.settings.links, self)
 
-    @property
-    def identities(self) -> dict[str, str]:
-        """Name and content of every pretrained part that the settings need."""
-        found = {"parser": self.parser.identity}
-        if "vectors" in parts_of(self.settings.links):
-            found["vectors"] = self.word_vectors.identity
-        return found | {"encoder": self.encoder.identity}
+    def identity(self, part: str) -> str:
+        """Name and content of a pretrained part: parser, dependencies, vectors or encoder."""
+        properties = {"dependencies": "dependency_parser", "vectors": "word_vectors"}
+        found: str = getattr(self, properties.get(part, part)).identity
+        return found
+
+    def identities(self, needs: Iterable[Material] = ()) -> dict[str, str]:
+        """Name and content of every pretrained part that the settings and the additional material need."""
+        has_vectors = "vectors" in parts_of(self.settings.links) or "words" in needs
+        parts = ("parser", "vectors", "encoder") if has_vectors else ("parser", "encoder")
+        return {part: self.identity(part) for part in parts}
 
     def load(self, needs: Iterable[Material] = ()) -> None:
         """Load all parts now, so that a missing one is noticed before any work is done."""
-        _ = self.identities
+        self.identities(needs)
         if "grid" in needs:
-            _ = self.dependency_parser
+            self.identity("dependencies")
 
     def featurize(
         self,
@@ -133,8 +129,7 @@ class Featurizer:
 
     def link(self, texts: Sequence[str]) -> Iterator[LinkedDocument]:
         """The sentence graph of every text."""
-        for document in self.parser.parse(texts):
-            yield self.link_document(document)
+        return map(self.link_document, self.parser.parse(texts))
 
     def count(self, linked: Sequence[LinkedDocument]) -> sparse.csr_array:
         """The pattern counts of linked documents, (documents, patterns); see `patterns_of`."""
@@ -150,22 +145,17 @@ class Featurizer:
         return counts[0] if len(counts) == 1 else sparse.hstack(counts, format="csr")
 
     def structure(self, documents: Iterable[Document | LinkedDocument]) -> Structure:
-        """The half of the features that needs parsed documents and word vectors."""
+        """What linkers and patterns give: the features without those of the encoder."""
         linked = [one if isinstance(one, LinkedDocument) else self.link_document(one) for one in documents]
         counts = self.count(linked)
         rows = [_tallies(one, subgraphs) for one, subgraphs in zip(linked, counts.sum(axis=1), strict=True)]
-        return Structure(counts, np.array(rows, dtype=np.int64).reshape(-1, len(TALLIES) - len(OF_ENCODER)))
+        return counts, np.array(rows, dtype=np.int64).reshape(-1, len(OF_STRUCTURE))
 
     def encode(self, texts: Sequence[str]) -> Encoded:
-        """The half of the features that needs the encoder."""
+        """What the encoder gives."""
         return self.encoder.encode(texts)
 
-    def joined(self, structure: Structure, encoded: Encoded) -> Features:
-        """The two halves of the features of the same texts."""
-        tallies = np.column_stack([structure.tallies, encoded.tokens, encoded.cut])
-        return Features(structure.counts, encoded.vectors, tallies, self.identities, self.settings)
-
-    def sequences(self, documents: Iterable[Document], kind: Literal["states", "words"]) -> list[TokenSequence]:
+    def sequences(self, documents: Iterable[Document], kind: Sequences) -> list[TokenSequence]:
         """The token vectors of parsed documents."""
         if kind == "words":
             return [sequence_of_words(document, self.word_vectors) for document in documents]
@@ -174,30 +164,27 @@ class Featurizer:
 
     def grids(self, texts: Sequence[str]) -> list[EntityGrid]:
         """The entity grids of texts. Nouns with the same lemma are one entity."""
-        return [
-            build_entity_grid(
-                len(document.sentences),
-                (
-                    (number, noun.lemma.lower(), role_number(noun.dependency))
-                    for number, sentence in enumerate(document.sentences)
-                    for noun in sentence.nouns
-                ),
-            )
-            for document in self.dependency_parser.parse(texts)
-        ]
-
-    def material(self, name: Material, documents: Sequence[Document]) -> Sequence[Any]:
-        """What is asked for by a name, of parsed documents."""
-        if name == "grid":
-            return self.grids([document.text for document in documents])
-        return self.sequences(documents, name)
+        grids = []
+        for document in self.dependency_parser.parse(texts):
+            mentions = [
+                (number, noun.lemma.lower(), role_number(noun.dependency))
+                for number, sentence in enumerate(document.sentences)
+                for noun in sentence.nouns
+            ]
+            grids.append(build_entity_grid(len(document.sentences), mentions))
+        return grids
 
     def _features(self, texts: Sequence[str | Document | LinkedDocument], needs: Sequence[Material]) -> Features:
         parsed = self.parser.parse([text for text in texts if isinstance(text, str)])
         read = [next(parsed) if isinstance(text, str) else text for text in texts]
         documents = [one.document if isinstance(one, LinkedDocument) else one for one in read]
-        features = self.joined(self.structure(read), self.encode([document.text for document in documents]))
-        return replace(features, material={name: tuple(self.material(name, documents)) for name in needs})
+        plain = [document.text for document in documents]
+        (counts, tallies), encoded = self.structure(read), self.encode(plain)
+        tallies = np.column_stack([tallies, encoded.tokens, encoded.cut])
+        material: dict[Material, tuple[Any, ...]] = {
+            name: tuple(self.grids(plain) if name == "grid" else self.sequences(documents, name)) for name in needs
+        }
+        return Features(counts, encoded.vectors, tallies, self.identities(needs), self.settings, material)
 
     def link_document(self, document: Document) -> LinkedDocument:
         """The sentence graph of a parsed document, with links between sentences that share a window."""
@@ -211,8 +198,9 @@ class Featurizer:
 
 
 def _tallies(linked: LinkedDocument, subgraphs: int) -> tuple[int, ...]:
-    """The figures named in TALLIES, in their order, without those of the encoder."""
-    sentences = linked.document.sentences
+    """The figures named in OF_STRUCTURE, in their order."""
+    sentences, text = linked.document.sentences, linked.document.text
+    words = _WORD.findall(text)
     return (
         len(sentences),
         len(sentences) - len(linked.kept),
@@ -221,16 +209,11 @@ def _tallies(linked: LinkedDocument, subgraphs: int) -> tuple[int, ...]:
         linked.figures.get("unknown_nouns", 0),
         len(linked.links.pairs()[0]),
         subgraphs,
-        *_spelled(linked.document.text),
-        int(looks_english(linked.document.text)),
+        sum(map(len, words)),
+        len({word.lower() for word in words}),
+        sum(1 for part in _BLANK_LINE.split(text) if part.strip()),
+        int(looks_english(text)),
     )
-
-
-def _spelled(text: str) -> tuple[int, int, int]:
-    """Characters in words, distinct words, and paragraphs, which blank lines part."""
-    words = _WORD.findall(text)
-    paragraphs = sum(1 for part in _BLANK_LINE.split(text) if part.strip())
-    return sum(map(len, words)), len({word.lower() for word in words}), paragraphs
 
 
 # Pretrained parts are large and never change, so models in one process share them.

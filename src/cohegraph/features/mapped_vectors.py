@@ -1,7 +1,5 @@
 """Vectors that stay on disk: their rows are read when they are needed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,11 +41,11 @@ class MappedVectors:
     def __len__(self) -> int:
         return int(self.starts[-1]) if self.rows is None else len(self.rows)
 
-    def __getitem__(self, chosen: Any) -> MappedVectors:
+    def __getitem__(self, chosen: Any) -> "MappedVectors":
         rows = np.atleast_1d((np.arange(len(self)) if self.rows is None else self.rows)[chosen])
         return replace(self, rows=rows, beside=None if self.beside is None else self.beside[chosen])
 
-    def with_beside(self, further: Floats) -> MappedVectors:
+    def with_beside(self, further: Floats) -> "MappedVectors":
         """The same vectors with further numbers behind each."""
         return replace(self, beside=further)
 

@@ -5,12 +5,10 @@ same file whoever made them. A shard is written beside its place and moved into 
 are not compressed, and can be mapped into memory as they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,18 +28,20 @@ KEY_BYTES = 16
 _ABOUT = b"cohegraph"
 _NAME = re.compile(r"\d{8}-([0-9a-f]{32})\.arrow")
 _OPEN_AT_ONCE = 64
+# Hashes of texts as two numbers each, and the file and row where each text is, (4, texts), by the first number.
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Shard:
     """Documents in a row.
 
-    Shapes, with N documents: ``keys`` (N,), the hashes of the texts; ``ids``, ``labels`` and ``groups``, N each, of
-    which the last two may be missing; ``counts`` (N, patterns), ``tallies`` (N, len(TALLIES)), ``vectors`` (N,
-    dimensions). ``stages`` has, for each stage by its name, the hash of everything that shaped it except the texts.
+    ``keys`` are the hashes of the texts; labels and groups may be missing. Shapes, with N documents: ``counts`` (N,
+    patterns), ``tallies`` (N, len(TALLIES)), ``vectors`` (N, dimensions). ``stages`` has, for each stage by its name,
+    the hash of everything that shaped it except the texts.
     """
 
-    keys: npt.NDArray[np.void]
+    keys: Sequence[bytes]
     ids: Sequence[str]
     labels: Sequence[Any]
     groups: Sequence[str | None]
@@ -72,11 +72,6 @@ def key_of(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES]
 
 
-def keys_of(texts: Sequence[str]) -> npt.NDArray[np.void]:
-    """The hashes of texts."""
-    return np.frombuffer(b"".join(map(key_of, texts)), dtype=f"V{KEY_BYTES}")
-
-
 def shards_in(folder: Path) -> list[Path]:
     """All files of a folder that are shards by their names."""
     return sorted(file for file in folder.glob("*.arrow") if _NAME.fullmatch(file.name))
@@ -92,10 +87,12 @@ def write_shard(folder: Path, number: int, shard: Shard) -> Path:
 
 
 def is_whole(file: Path) -> bool:
-    """Whether a shard is what was written."""
+    """Whether a shard is there, and is what was written."""
     named = _NAME.fullmatch(file.name)
+    if named is None or not file.is_file():
+        return False
     with file.open("rb") as stream:
-        return named is not None and hashlib.file_digest(stream, "sha256").hexdigest()[:32] == named[1]
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:32] == named[1]
 
 
 def read_shard(file: Path) -> Shard:
@@ -110,43 +107,30 @@ def read_shard(file: Path) -> Shard:
             shape=(len(batch), about["patterns"]),
         )
         return Shard(
-            keys=np.frombuffer(b"".join(column["key"].to_pylist()), dtype=f"V{KEY_BYTES}"),
+            keys=column["key"].to_pylist(),
             ids=column["id"].to_pylist(),
             labels=[None if label is None else json.loads(label) for label in column["label"].to_pylist()],
             groups=column["group"].to_pylist(),
             counts=counts,
             tallies=_tallies(_matrix(column["tallies"]), about["tallies"]),
             vectors=_matrix(column["vector"]),
-            stages=_stages(about),
+            # The first version of shards named two stages.
+            stages=about.get("stages") or {STRUCTURE.name: about["structure"], VECTOR.name: about["vector"]},
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DamagedFileError(f"{file} is not a file of features as this version of cohegraph writes it.") from None
 
 
-def opened_shard(file: Path) -> Shard:
-    """As `read_shard`; the last few are kept."""
-    return _read(file, _version(file))
-
-
 def mapped_vectors(file: Path) -> npt.NDArray[np.float32]:
     """The vectors of a shard, mapped into memory; few files are open at once, however many shards there are."""
-    return _mapped(file, _version(file))
-
-
-@lru_cache(maxsize=_OPEN_AT_ONCE)
-def _read(file: Path, version: tuple[int, int]) -> Shard:
-    return read_shard(file)
-
-
-@lru_cache(maxsize=_OPEN_AT_ONCE)
-def _mapped(file: Path, version: tuple[int, int]) -> npt.NDArray[np.float32]:
-    return _matrix(_batch(file).column("vector"))
-
-
-def _version(file: Path) -> tuple[int, int]:
-    """What differs once a damaged file was written anew under its name."""
     about = file.stat()
-    return about.st_ino, about.st_mtime_ns
+    return _mapped(file, about.st_ino, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=_OPEN_AT_ONCE)
+def _mapped(file: Path, *version: int) -> npt.NDArray[np.float32]:
+    """The version differs once a damaged file was replaced by a new one of the same name."""
+    return _matrix(_batch(file).column("vector"))
 
 
 def _batch(file: Path) -> pyarrow.RecordBatch:
@@ -162,39 +146,24 @@ def _matrix(column: pyarrow.FixedSizeListArray) -> npt.NDArray[Any]:
     return flat[column.offset * width :][: len(column) * width].reshape(len(column), width)
 
 
-def _stages(about: dict[str, Any]) -> dict[str, str]:
-    """The hashes of the stages; the first version of shards named two."""
-    found: dict[str, str] = about.get("stages") or {STRUCTURE.name: about["structure"], VECTOR.name: about["vector"]}
-    return found
-
-
 def _tallies(stored: npt.NDArray[np.int64], names: Sequence[str]) -> npt.NDArray[np.int64]:
     """Tallies in their present order; -1 for one that was not counted when the shard was written."""
     if tuple(names) == TALLIES:
         return stored
-    found = np.full((len(stored), len(TALLIES)), -1, dtype=np.int64)
-    for number, name in enumerate(TALLIES):
-        if name in names:
-            found[:, number] = stored[:, list(names).index(name)]
-    return found
+    column, unknown = dict(zip(names, stored.T, strict=True)), np.full(len(stored), -1)
+    return np.column_stack([column.get(name, unknown) for name in TALLIES])
 
 
 def _serialised(shard: Shard) -> bytes:
-    counts = shard.counts
+    counts, text = shard.counts, pyarrow.string()
     starts = pyarrow.array(counts.indptr.astype(np.int32))
-    about = {
-        "stages": dict(shard.stages),
-        "patterns": counts.shape[1],
-        "tallies": TALLIES,
-    }
+    about = {"stages": dict(shard.stages), "patterns": counts.shape[1], "tallies": TALLIES}
+    labels = [None if label is None else json.dumps(label, ensure_ascii=False) for label in shard.labels]
     columns = {
-        "key": pyarrow.array([bytes(key) for key in shard.keys], pyarrow.binary(KEY_BYTES)),
-        "id": pyarrow.array(shard.ids, pyarrow.string()),
-        "label": pyarrow.array(
-            [None if label is None else json.dumps(label, ensure_ascii=False) for label in shard.labels],
-            pyarrow.string(),
-        ),
-        "group": pyarrow.array(shard.groups, pyarrow.string()),
+        "key": pyarrow.array(shard.keys, pyarrow.binary(KEY_BYTES)),
+        "id": pyarrow.array(shard.ids, text),
+        "label": pyarrow.array(labels, text),
+        "group": pyarrow.array(shard.groups, text),
         "patterns": pyarrow.ListArray.from_arrays(starts, pyarrow.array(counts.indices.astype(np.int32))),
         "counts": pyarrow.ListArray.from_arrays(starts, pyarrow.array(counts.data.astype(np.int64))),
         "tallies": _fixed(shard.tallies.astype(np.int64)),
@@ -205,10 +174,69 @@ def _serialised(shard: Shard) -> bytes:
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_file(sink, schema) as writer:
         writer.write_batch(batch.replace_schema_metadata(schema.metadata))
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return bytes(sink.getvalue())
 
 
 def _fixed(matrix: npt.NDArray[Any]) -> pyarrow.FixedSizeListArray:
     flat = pyarrow.array(np.ascontiguousarray(matrix).reshape(-1))
     return pyarrow.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
+
+
+class Known:
+    """Which stages of which texts are in shards already: hashes of texts, and where each is.
+
+    Args:
+        files: Shards that are whole.
+        named: The names of those that the corpus consists of so far.
+        digests: For each stage by its name, the hash of all that shapes it now.
+    """
+
+    def __init__(self, files: Sequence[Path], named: Collection[str], digests: Mapping[str, str]) -> None:
+        self._files, self._opened, self.digests = files, lru_cache(maxsize=_OPEN_AT_ONCE)(read_shard), digests
+        found: dict[str, list[Places]] = {name: [] for name in digests}
+        corpus: list[Places] = []
+        for number, file in enumerate(files):
+            try:
+                shard = read_shard(file)
+            except DamagedFileError:  # of another version; it will be removed
+                continue
+            places = np.vstack([_pairs(shard.keys), np.full(len(shard), number), np.arange(len(shard))])
+            if file.name in named:
+                corpus.append(places)
+            for name, digest in digests.items():
+                if shard.stages.get(name) == digest:
+                    found[name].append(places)
+        self.places = {name: _sorted_places(some) for name, some in found.items()}
+        self.corpus = _sorted_places(corpus)
+
+    def arrays(self, stage: str, key: bytes) -> Arrays:
+        """What a stage made of a text that is known."""
+        places = self.places[stage]
+        column = int(find(places, [key])[0])
+        if column < 0:
+            raise KeyError(f"{stage} of {key.hex()}")
+        file, row = places[2:, column].tolist()
+        return self._opened(self._files[file]).arrays(stage, row)
+
+
+def _pairs(keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
+    """Hashes as two numbers each, (2, hashes)."""
+    return np.frombuffer(b"".join(keys), dtype=np.int64).reshape(-1, 2).T
+
+
+def _sorted_places(found: list[Places]) -> Places:
+    """Hashes as two numbers, files and rows, (4, texts), by the first number."""
+    places = np.concatenate([np.zeros((4, 0), dtype=np.int64), *found], axis=1)
+    return places[:, np.argsort(places[0], kind="stable")]
+
+
+def find(places: Places, keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
+    """The column of every hash, or -1.
+
+    One of two texts that share half of their hash may not be found; then it is computed again, which is all.
+    """
+    if not places.shape[1]:
+        return np.full(len(keys), -1)
+    first, second = _pairs(keys)
+    column = np.minimum(np.searchsorted(places[0], first), places.shape[1] - 1)
+    return np.where((places[0, column] == first) & (places[1, column] == second), column, -1)

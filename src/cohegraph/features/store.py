@@ -5,17 +5,15 @@ the store meanwhile has the corpus as it was. Shards that it does not name are w
 corpus; their rows are found again by the hashes of their texts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +23,15 @@ from scipy import sparse
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features.document_features import TALLIES, Features
 from cohegraph.features.mapped_vectors import MappedVectors
-from cohegraph.features.shards import Shard, is_whole, mapped_vectors, read_shard, shards_in
-from cohegraph.files import lock, write_atomically
+from cohegraph.features.shards import is_whole, mapped_vectors, read_shard, shards_in
+from cohegraph.files import LOCK, alone_in, lock, write_atomically
 from cohegraph.progress import track
 from cohegraph.settings import Settings
 
 ABOUT = "store.json"
 FORMAT = 2
-_LOCK, _READERS = ".lock", ".readers"
+_READERS = ".readers"
+_AGAIN = "run 'cohegraph featurize' again, which computes what is missing."
 
 
 class Contents(BaseModel):
@@ -49,7 +48,7 @@ class Contents(BaseModel):
     shards: list[tuple[str, int]] = Field(min_length=1)
     sha256: str = ""
 
-    def sealed(self) -> Contents:
+    def sealed(self) -> Self:
         """The same with the hash of all that it says, so that a change is noticed."""
         said = self.model_copy(update={"sha256": ""}).model_dump_json()
         return self.model_copy(update={"sha256": hashlib.sha256(said.encode()).hexdigest()})
@@ -59,7 +58,7 @@ class Contents(BaseModel):
 class StoredCorpus:
     """The features of a corpus, its vectors mapped into memory, and what it says of its documents.
 
-    ``fingerprint`` tells the contents of its store from others. For as long as it is held, no writer removes the files
+    ``fingerprint`` identifies the contents of its store. For as long as it is held, no writer removes the files
     that it was read from.
     """
 
@@ -68,15 +67,15 @@ class StoredCorpus:
     labels: tuple[Any, ...]
     groups: tuple[str | None, ...]
     keys: tuple[str, ...]
-    fingerprint: str = ""
-    reading: IO[str] | None = field(default=None, repr=False, compare=False)
+    fingerprint: str
+    reading: IO[str] | None = field(repr=False, compare=False)
 
     @property
     def known_groups(self) -> list[str] | None:
         """The groups, where documents have any."""
         return None if None in self.groups else [str(group) for group in self.groups]
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> StoredCorpus:
+    def only(self, chosen: npt.NDArray[np.bool_]) -> Self:
         """Some of the documents."""
         ids, labels, groups, keys = (
             tuple(compress(column, chosen)) for column in (self.ids, self.labels, self.groups, self.keys)
@@ -105,107 +104,73 @@ class FeatureStore:
     def damaged(self, *, show_progress: bool = False) -> list[str]:
         """The names of files that are missing or not what was written."""
         names = [name for name, _ in self.contents.shards]
-        looked_at = track(names, "checking files", len(names), show=show_progress)
-        return self._damaged(looked_at)
+        checked = track(names, "checking files", len(names), show=show_progress)
+        return [name for name in checked if not is_whole(self.folder / name)]
 
     def corpus(self, *, show_progress: bool = False) -> StoredCorpus:
-        """The corpus, all files of which are checked first."""
-        self._refuse(self.damaged(show_progress=show_progress))
-        return self._corpus(self.contents.shards)
+        """The corpus, all files of which are checked."""
+        return self._corpus(self.contents.shards, show_progress)
 
     def part(self, number: int) -> StoredCorpus:
-        """The documents of one of its files, which is checked first."""
-        chosen = self.contents.shards[number]
-        self._refuse(self._damaged([chosen[0]]))
-        return self._corpus([chosen])
+        """The documents of one of its files, which is checked."""
+        return self._corpus(self.contents.shards[number : number + 1], show_progress=False)
 
-    def _damaged(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if not (self.folder / name).is_file() or not is_whole(self.folder / name)]
+    def _corpus(self, shards: Sequence[tuple[str, int]], show_progress: bool) -> StoredCorpus:
+        found = [self._columns(*shard) for shard in track(shards, "checking files", len(shards), show=show_progress)]
+        counts, tallies, *columns = zip(*found, strict=True)
+        files, rows = zip(*((self.folder / name, rows) for name, rows in shards), strict=True)
+        vectors = MappedVectors(files, np.cumsum([0, *rows]), self.contents.dimensions, mapped_vectors)
+        parts, fingerprint = dict(self.contents.parts), hashlib.sha256(self.contents.model_dump_json().encode())
+        features = Features(sparse.vstack(counts, format="csr"), vectors, np.concatenate(tallies), parts, self.settings)
+        ids, labels, groups, keys = (tuple(chain.from_iterable(column)) for column in columns)
+        return StoredCorpus(features, ids, labels, groups, keys, fingerprint.hexdigest(), self._reading)
 
-    def _refuse(self, damaged: list[str]) -> None:
-        for name in damaged:
-            raise DamagedFileError(f"{self.folder / name} is damaged or missing: {_AGAIN}")
-
-    def _corpus(self, shards: Sequence[tuple[str, int]]) -> StoredCorpus:
-        contents, ids, labels, groups = self.contents, list[str](), list[Any](), list[str | None]()
-        keys, counts, tallies = list[str](), list[sparse.csr_array](), list[npt.NDArray[np.int64]]()
-        shapes = {(contents.patterns, len(TALLIES), contents.dimensions)}
-        for name, rows in shards:
-            shard = read_shard(self.folder / name)
-            if len(shard) != rows or {shape_of(shard)} != shapes:
-                raise DamagedFileError(f"{self.folder / name} does not fit the other files: {_AGAIN}")
-            keys += [key.tobytes().hex() for key in shard.keys]
-            ids += shard.ids
-            labels += shard.labels
-            groups += shard.groups
-            # Counts are small and needed together; a copy, so that the file need not stay open.
-            small = shard.counts.data.max(initial=0) < 2**31
-            counts.append(shard.counts.astype(np.int32 if small else np.int64))
-            tallies.append(np.array(shard.tallies))
-        vectors = MappedVectors(
-            files=tuple(self.folder / name for name, _ in shards),
-            starts=np.cumsum([0, *(rows for _, rows in shards)]),
-            width=contents.dimensions,
-            opened=mapped_vectors,
-        )
-        features = Features(
-            sparse.vstack(counts, format="csr"), vectors, np.concatenate(tallies), dict(contents.parts), self.settings
-        )
-        about = (tuple(ids), tuple(labels), tuple(groups), tuple(keys))
-        return StoredCorpus(features, *about, self.fingerprint, self._reading)
+    def _columns(self, name: str, rows: int) -> tuple[Any, ...]:
+        """The columns of a file except for the vectors, as copies, so that the file need not stay open."""
+        file, contents = self.folder / name, self.contents
+        if not is_whole(file):
+            raise DamagedFileError(f"{file} is damaged or missing: {_AGAIN}")
+        shard = read_shard(file)
+        shape = (len(shard), shard.counts.shape[1], shard.tallies.shape[1], shard.vectors.shape[1])
+        if shape != (rows, contents.patterns, len(TALLIES), contents.dimensions):
+            raise DamagedFileError(f"{file} does not fit the other files: {_AGAIN}")
+        small = shard.counts.data.max(initial=0) < 2**31
+        counts, keys = shard.counts.astype(np.int32 if small else np.int64), [key.hex() for key in shard.keys]
+        return counts, np.array(shard.tallies), shard.ids, shard.labels, shard.groups, keys
 
     def labelled(self, *, skip_unlabelled: bool, show_progress: bool = False) -> StoredCorpus:
         """The corpus; documents without a label are left out, or an error."""
         corpus = self.corpus(show_progress=show_progress)
         labelled = np.array([label is not None for label in corpus.labels])
-        if not labelled.any():
-            raise CohegraphError(
-                f"The documents in {self.folder} have no labels: make features of a table with a column 'label', or of "
-                "another name that --label-column tells.",
-                code="missing-label",
-            )
         if labelled.all():
             return corpus
-        if not skip_unlabelled:
-            raise CohegraphError(
-                f"{int((~labelled).sum())} of {len(labelled)} documents in {self.folder} have no label: leave them out "
-                "with --skip-unlabelled.",
-                code="missing-label",
-            )
-        return corpus.only(labelled)
-
-    @property
-    def fingerprint(self) -> str:
-        """What tells its contents from others."""
-        return hashlib.sha256(self.contents.model_dump_json().encode()).hexdigest()
-
-
-_AGAIN = "run 'cohegraph featurize' again, which computes what is missing."
+        if skip_unlabelled and labelled.any():
+            return corpus.only(labelled)
+        remedy = "leave them out with --skip-unlabelled."
+        if not labelled.any():
+            remedy = "make features of a table with a column 'label', or name the column with --label-column."
+        message = f"{int((~labelled).sum())} of {len(labelled)} documents in {self.folder} have no label: {remedy}"
+        raise CohegraphError(message, code="missing-label")
 
 
 def _reader(folder: Path) -> IO[str] | None:
-    """What tells writers that the store is read, for as long as it is held."""
+    """A lock that shows writers, for as long as it is held, that the store is being read."""
     if not is_store(folder):
         return None
     try:
         stream = (folder / _READERS).open("a")
-    except OSError:  # it cannot be written to, by others neither
+    except OSError:  # nobody can write to it
         return None
     lock(stream, shared=True)
     return stream
 
 
 def is_store(folder: Path) -> bool:
-    """Whether a folder holds features, be they complete or not."""
+    """Whether a folder holds features, complete or not."""
     if not os.path.isdir(folder):  # noqa: PTH112 (a name too long for a file is no error here)
         return False
     about = folder / ABOUT
     return bool(shards_in(folder)) or (about.is_file() and b'"shards"' in about.read_bytes())
-
-
-def shape_of(shard: Shard) -> tuple[int, int, int]:
-    """Patterns, tallies, and dimensions."""
-    return int(shard.counts.shape[1]), shard.tallies.shape[1], shard.vectors.shape[1]
 
 
 def read_contents(folder: Path) -> Contents:
@@ -216,13 +181,10 @@ def read_contents(folder: Path) -> Contents:
         if contents != contents.sealed():
             raise ValueError("it was changed")
     except (FileNotFoundError, NotADirectoryError):
+        message, code = f"{folder} holds no features: make them with 'cohegraph featurize'.", "no-store"
         if is_store(folder):
-            raise CohegraphError(
-                f"The features in {folder} are not complete: {_AGAIN}", code="unfinished-store"
-            ) from None
-        raise CohegraphError(
-            f"{folder} holds no features: make them with 'cohegraph featurize'.", code="no-store"
-        ) from None
+            message, code = f"The features in {folder} are not complete: {_AGAIN}", "unfinished-store"
+        raise CohegraphError(message, code=code) from None
     except OSError as error:
         raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError, ValidationError):
@@ -282,39 +244,27 @@ def remove_others(folder: Path, kept: Iterable[str]) -> None:
 
 
 def remove_store(folder: Path) -> None:
-    """Remove a store, be it complete or not, and its folder if that holds nothing else."""
+    """Remove a store, complete or not, and its folder if that holds nothing else."""
     with only_writer(folder):
         (folder / ABOUT).unlink(missing_ok=True)
         remove_others(folder, ())
-        (folder / _LOCK).unlink(missing_ok=True)
+        (folder / LOCK).unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()
 
 
 def check_target(folder: Path) -> None:
     """Raise where features would be mixed with other things."""
-    if folder.is_dir() and any(folder.iterdir()) and not is_store(folder) and not (folder / _LOCK).exists():
+    if folder.is_dir() and any(folder.iterdir()) and not is_store(folder) and not (folder / LOCK).exists():
         raise CohegraphError(f"{folder} holds other things than features: name another folder.", code="foreign-folder")
 
 
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
-    """Make sure that no other process writes to a store; the lock of one that was killed is free."""
+    """Make sure that no other process writes to a store; a disk that is full is reported."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _LOCK).open("w") as stream:
-            if not lock(stream):
-                raise CohegraphError(
-                    f"Another process is writing features to {folder}: wait for it, or stop it.", code="in-use"
-                )
-            try:
-                yield
-            finally:
-                if folder.is_dir() and {file.name for file in folder.iterdir()} == {_LOCK}:
-                    (folder / _LOCK).unlink()
-                    folder.rmdir()
-    except FileExistsError:
-        raise CohegraphError(f"{folder} is a file: name a folder for the features.", code="foreign-folder") from None
+        with alone_in(folder):
+            yield
     except OSError as error:
         raise CohegraphError(
             f"The features cannot be written to {folder} ({error.strerror or error}): make room or name another "

@@ -48,12 +48,18 @@ class Description(BaseModel):
         return {"dev_quality" if name == "dev_accuracy" else name: found for name, found in value.items()}
 
 
+def settings_of(about: About) -> dict[str, dict[str, Any]]:
+    """The settings in the description of a model of any format."""
+    settings = {group: dict(values) for group, values in about["settings"].items()}
+    if about["format"] == 1:
+        settings.setdefault("encoder", {}).setdefault("precision", "float32")  # saved when there was no choice
+    return settings
+
+
 def _from_1(about: About, arrays: Arrays) -> tuple[About, Arrays]:
     """Format 1, written before a model named its system in every case."""
     about, arrays = dict(about), dict(arrays)
-    settings = {group: dict(values) for group, values in about["settings"].items()}
-    settings.setdefault("encoder", {}).setdefault("precision", "float32")  # saved when there was no choice
-    about["settings"] = settings
+    about["settings"] = settings = settings_of(about)
     # Classes were numbered as sorted; now levels are, from the lowest on.
     places = {level: number for number, level in enumerate(about["levels"])}
     numbers = np.array([places[label] for label in sorted(about["classes"])], dtype=np.int64)

@@ -1,1 +1,1 @@
-"""Many documents: stores of features."""
+"""Any number of documents: worker processes, stores of features, training in chunks, streamed assessments."""

@@ -1,30 +1,25 @@
-"""Snapshots of a training on disk: a training that was killed goes on where it was, to the same weights."""
-
-from __future__ import annotations
+"""Snapshots of a training on disk: a training that was killed resumes, and reaches the same weights."""
 
 import hashlib
-import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, from_numpy
 
 from cohegraph.errors import CohegraphError
-from cohegraph.files import lock, write_atomically
+from cohegraph.files import write_atomically
 from cohegraph.learning.loop import Epoch, Snapshot
 from cohegraph.systems.gcn.network import TrainedGCN
 
 # Seconds. Writing takes milliseconds.
 _BETWEEN = 10.0
 _ABOUT, _CHOSEN = "cohegraph", "chosen."
-_LOCK = ".lock"
 _NETWORK = tuple(one.name for one in fields(TrainedGCN))
 
 
@@ -39,40 +34,13 @@ def remove_checkpoints(folder: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-@contextmanager
-def only_trainer(folder: Path) -> Iterator[None]:
-    """Make sure that no other process keeps snapshots in a folder, which is there for as long as it holds any."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stream = (folder / _LOCK).open("w")
-    except FileExistsError:
-        raise CohegraphError(
-            f"{folder} is a file, and the training is kept in a folder of that name: move it.", code="foreign-folder"
-        ) from None
-    except OSError as error:
-        raise CohegraphError(
-            f"The training cannot be kept in {folder}: {error.strerror}.", code="cannot-write"
-        ) from None
-    with stream:
-        if not lock(stream):
-            raise CohegraphError(
-                f"Another process is training the model of {folder}: wait for it, or stop it.", code="in-use"
-            )
-        try:
-            yield
-        finally:
-            (folder / _LOCK).unlink(missing_ok=True)
-            with suppress(OSError):
-                folder.rmdir()
-
-
 class _About(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     training: str
     sha256: str
-    epochs: list[dict[str, float | None]]
-    best: list[float] | None
+    epochs: tuple[Epoch, ...]
+    best: tuple[float, float] | None
     chosen_epoch: int
 
 
@@ -81,7 +49,7 @@ class CheckpointFile:
 
     Args:
         file: Where it is.
-        training: What tells the training from others: a snapshot of another one is not taken.
+        training: What identifies the training: a snapshot of another one is not used.
         writes: Whether this process writes it; of several that train together one does.
         between: The least seconds between two snapshots.
     """
@@ -100,38 +68,29 @@ class CheckpointFile:
         """The last snapshot; none where the file is missing, damaged, or of another training."""
         try:
             with safe_open(self._file, "pt") as stream:
-                about = _About.model_validate(json.loads(stream.metadata()[_ABOUT]))
+                about = _About.model_validate_json(stream.metadata()[_ABOUT])
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (no mapping)
-            epochs = tuple(Epoch(**epoch) for epoch in about.epochs)  # type: ignore[arg-type]
-        except (OSError, SafetensorError, ValueError, KeyError, TypeError, ValidationError):
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError):
             return None
         if about.training != self._training or about.sha256 != _hash(tensors):
             return None
         chosen = {name: tensors.pop(_CHOSEN + name).numpy() for name in _NETWORK if _CHOSEN + name in tensors}
-        return Snapshot(
-            tensors,
-            epochs,
-            None if about.best is None else (about.best[0], about.best[1]),
-            TrainedGCN(**chosen) if chosen else None,
-            about.chosen_epoch,
-        )
+        network = TrainedGCN(**chosen) if chosen else None
+        return Snapshot(tensors, about.epochs, about.best, network, about.chosen_epoch)
 
     def after_epoch(self, snapshot: Callable[[], Snapshot[TrainedGCN]], *, last: bool) -> None:
         """Write a snapshot, if the last one is some time ago, or if it is the last."""
         if not self._writes or not (last or time.monotonic() - self._written >= self._between):
             return
-        self._write(snapshot())
-        self._written = time.monotonic()
-
-    def _write(self, now: Snapshot[TrainedGCN]) -> None:
+        now = snapshot()
         tensors: dict[str, Tensor] = dict(now.tensors)
         if now.chosen is not None:
             tensors |= {_CHOSEN + name: from_numpy(np.array(getattr(now.chosen, name))) for name in _NETWORK}
         about = _About(
             training=self._training,
             sha256=_hash(tensors),
-            epochs=[asdict(epoch) for epoch in now.epochs],
-            best=None if now.best is None else list(now.best),
+            epochs=now.epochs,
+            best=now.best,
             chosen_epoch=now.chosen_epoch,
         )
         try:
@@ -143,6 +102,7 @@ class CheckpointFile:
                 "command again.",
                 code="cannot-write",
             ) from None
+        self._written = time.monotonic()
 
 
 def _hash(tensors: dict[str, Tensor]) -> str:

@@ -1,65 +1,59 @@
 """Features of any number of documents, by worker processes that load the pretrained parts once, in order.
 
-A worker computes with one thread, so that no digit depends on how many workers there are. One that is killed costs the
-documents it was at, which another one computes again.
+A worker computes with one thread, so that no digit depends on how many workers there are. If one is killed,
+another one computes its documents again.
 """
 
-from __future__ import annotations
-
-import multiprocessing
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Self, TypeVar
 
+from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
 from cohegraph.features.stages import STAGES, Pieces
-from cohegraph.scale.processes import end_with_parent, ignoring_interrupts, one_thread
+from cohegraph.scale.processes import end_at_once, end_with_parent, ignoring_interrupts, new_pool, one_thread
 from cohegraph.settings import Settings
 
 # Documents that a worker is given at once.
 BATCH = 16
 _BATCHES_AHEAD = 3
 _MOST_LOSSES = 3
+_TOO_MANY_LOSSES = (
+    "Worker processes keep ending, perhaps for lack of memory: use fewer --workers; what is done is kept."
+)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Request(Generic[T]):
-    """Documents in a row: what their owner knows of them, their texts, and for each stage which need no computing."""
+class Request:
+    """Documents in a row, the texts of those that can be read, and for each stage which texts need no computing."""
 
-    about: Sequence[T]
+    documents: Sequence[Entry]
     texts: Sequence[str]
     known: Mapping[str, Sequence[bool]]
 
     @classmethod
-    def of(cls, about: Sequence[T], texts: Sequence[str]) -> Request[T]:
+    def of(cls, documents: Sequence[Entry], texts: Sequence[str]) -> Self:
         """A request for documents of which nothing is known."""
-        return cls(about, texts, {stage.name: [False] * len(texts) for stage in STAGES})
+        return cls(documents, texts, {stage.name: [False] * len(texts) for stage in STAGES})
 
-
-class Worker:
-    """The pretrained parts, loaded once."""
-
-    def __init__(self, featurizer: Featurizer) -> None:
-        self._featurizer = featurizer
-
-    def __call__(self, request: Request[Any]) -> Pieces:
-        """What is not known of the documents of a request."""
+    def pieces(self, featurizer: Featurizer) -> Pieces:
+        """What is not known of the documents, computed."""
         pieces: Pieces = {}
         for stage in STAGES:
-            known = request.known[stage.name]
-            texts = [text for text, is_known in zip(request.texts, known, strict=True) if not is_known]
-            made = iter(stage.made(self._featurizer, texts))
+            known = self.known[stage.name]
+            texts = [text for text, is_known in zip(self.texts, known, strict=True) if not is_known]
+            made = iter(stage.made(featurizer, texts))
             pieces[stage.name] = [None if is_known else next(made) for is_known in known]
         return pieces
 
 
-@dataclass
+@dataclass(frozen=True)
 class LocalEngine:
     """Worker processes on this machine; a single one is this process itself.
 
@@ -70,20 +64,18 @@ class LocalEngine:
 
     featurizer: Featurizer
     workers: int = 1
-    _lost: int = field(default=0, init=False)
 
-    def computed(self, requests: Iterable[Request[T]]) -> Iterator[tuple[Request[T], Pieces]]:
-        """Every request with what was computed, in order; a few more than are taken are computed ahead, and no more."""
+    def computed(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Pieces]]:
+        """Every request with what was computed, in order; only a few are computed ahead."""
         if self.workers == 1:
-            worker = Worker(self.featurizer)
             for request in requests:
                 with one_thread():
-                    pieces = worker(request)
+                    pieces = request.pieces(self.featurizer)
                 yield request, pieces
             return
-        waiting, under_way = iter(requests), deque[tuple[Request[T], Future[Pieces]]]()
+        waiting, under_way = iter(requests), deque[tuple[Request, Future[Pieces]]]()
         # Processes start with the first request that needs one.
-        pool = self._new_pool()
+        pool, lost = self._new_pool(), 0
         try:
             while True:
                 for request in islice(waiting, self.workers * _BATCHES_AHEAD - len(under_way)):
@@ -94,18 +86,20 @@ class LocalEngine:
                 try:
                     pieces = future.result()
                 except BrokenProcessPool:
-                    self._note_loss()
-                    _end(pool)
+                    lost += 1
+                    if lost == _MOST_LOSSES:
+                        raise CohegraphError(_TOO_MANY_LOSSES, code="workers-end") from None
+                    end_at_once(pool)
                     pool = self._new_pool()
                     under_way = deque((one, self._submitted(pool, one)) for one, _ in under_way)
                     continue
                 under_way.popleft()
-                self._lost = 0
+                lost = 0
                 yield request, pieces
         finally:
-            _end(pool)
+            end_at_once(pool)
 
-    def _submitted(self, pool: ProcessPoolExecutor, request: Request[T]) -> Future[Pieces]:
+    def _submitted(self, pool: ProcessPoolExecutor, request: Request) -> Future[Pieces]:
         ready: Future[Pieces] = Future()
         if all(all(known) for known in request.known.values()):
             ready.set_result({name: [None] * len(request.texts) for name in request.known})
@@ -118,35 +112,12 @@ class LocalEngine:
             ready.set_exception(error)
             return ready
 
-    def _note_loss(self) -> None:
-        self._lost += 1
-        if self._lost == _MOST_LOSSES:
-            raise CohegraphError(
-                "Worker processes end again and again, perhaps for want of memory: give fewer --workers; what is done "
-                "is kept.",
-                code="workers-end",
-            )
-
     def _new_pool(self) -> ProcessPoolExecutor:
-        featurizer = self.featurizer
-        return ProcessPoolExecutor(
-            self.workers,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start,
-            initargs=(featurizer.settings, featurizer.device),
-        )
+        return new_pool(self.workers, _start, self.featurizer.settings, self.featurizer.device)
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
-    """End a pool at once: what its processes are at is of no use to anybody."""
-    processes = list((getattr(pool, "_processes", None) or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
-
-
-def worker_with_one_thread(settings: Settings, device: str) -> Worker:
-    """A worker, in a process that is there for it alone."""
+def loaded_with_one_thread(settings: Settings, device: str) -> Featurizer:
+    """A featurizer with its parts loaded, in a process that is there for it alone."""
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -154,22 +125,21 @@ def worker_with_one_thread(settings: Settings, device: str) -> Worker:
     threadpool_limits(1)
     featurizer = Featurizer(settings, device=device)
     featurizer.load()
-    return Worker(featurizer)
+    return featurizer
 
 
-_worker: Worker | None = None
+# Of a worker process.
+_featurizer: Featurizer
 
 
 def _start(settings: Settings, device: str) -> None:
-    global _worker
+    global _featurizer
     end_with_parent()
-    _worker = worker_with_one_thread(settings, device)
+    _featurizer = loaded_with_one_thread(settings, device)
 
 
-def _compute(request: Request[Any]) -> Pieces:
-    if _worker is None:
-        raise AssertionError("a worker is started before it is given anything")
-    return _worker(request)
+def _compute(request: Request) -> Pieces:
+    return request.pieces(_featurizer)
 
 
 def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:

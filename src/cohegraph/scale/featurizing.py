@@ -1,14 +1,12 @@
 """From a corpus of any number of documents to a store of features.
 
 Whatever a store holds already is found by the hashes of texts and of all that shapes features, and is not computed
-again: a run that was stopped goes on, documents that are added or moved cost nothing but themselves, and another delta
-does not encode again. Shards are cut by the number of documents alone, so that the files are the same, byte for byte,
-whoever computed them and however often the work was interrupted.
+again: a run that was stopped resumes, documents that are added or moved cost only themselves, and with another delta
+nothing is encoded again. Shards are cut by the number of documents alone, so that the files are byte-identical whoever
+computed them and however often the work was interrupted.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -18,17 +16,9 @@ import numpy as np
 from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
-from cohegraph.features.known import Known, find
-from cohegraph.features.shards import KEY_BYTES, Shard, is_whole, shards_in, write_shard
+from cohegraph.features.shards import KEY_BYTES, Known, Shard, find, is_whole, shards_in, write_shard
 from cohegraph.features.stages import STAGES, Arrays, Pieces, features_of
-from cohegraph.features.store import (
-    Contents,
-    check_target,
-    only_writer,
-    remove_others,
-    shards_named,
-    write_contents,
-)
+from cohegraph.features.store import Contents, check_target, only_writer, remove_others, shards_named, write_contents
 from cohegraph.progress import track
 from cohegraph.scale.engine import BATCH, LocalEngine, Request, batches
 
@@ -48,10 +38,6 @@ class Featurized:
 class Source(Protocol):
     """Where documents come from, with the stages of their features that are not known yet."""
 
-    @property
-    def remarks(self) -> Sequence[str]:
-        """What a user should know of what is read."""
-
     def __len__(self) -> int:
         """How many documents there are."""
 
@@ -66,7 +52,6 @@ class LocalSource:
     documents: Iterable[Entry]
     total: int
     engine: LocalEngine
-    remarks: Sequence[str] = ()
 
     def __len__(self) -> int:
         return self.total
@@ -75,7 +60,7 @@ class LocalSource:
         """See `Source`."""
         requests = (_request(some, known) for some in batches(self.documents, BATCH))
         for request, pieces in self.engine.computed(requests):
-            yield request.about, pieces
+            yield request.documents, pieces
 
 
 def featurize(
@@ -89,28 +74,28 @@ def featurize(
 ) -> Featurized:
     """Write the features of all documents of a source to a store, or bring the store that is there up to date.
 
-    Where that would remove most of the documents that are there, it is an error unless they are to be replaced, as soon
-    as that is clear.
+    If most of the documents that are there are missing from the source, it is an error as soon as that is clear, unless
+    they are to be replaced.
     """
     check_target(folder)
     digests = {stage.name: stage.digest(featurizer) for stage in STAGES}
     with only_writer(folder):
         whole, damaged = _whole_shards(folder, show_progress)
         known = Known(whole, shards_named(folder), digests)
-        writer = _Writer(folder, featurizer, known, digests, shard)
+        writer = _Writer(folder, featurizer, known, shard)
         kept = _Kept(folder, known, len(source), replace)
-        found = track(
-            source.computed(known), "reading documents", len(source), size=lambda some: len(some[0]), show=show_progress
-        )
-        for documents, pieces in found:
+        computed, total = source.computed(known), len(source)
+        for documents, pieces in track(
+            computed, "reading documents", total, size=lambda some: len(some[0]), show=show_progress
+        ):
             kept.note(documents)
             writer.add(documents, pieces)
-        kept.check_at_the_end()
+        kept.check(to_come=0)
         writer.finish()
     return Featurized(writer.documents, writer.computed, damaged)
 
 
-def _request(documents: Sequence[Entry], known: Known) -> Request[Entry]:
+def _request(documents: Sequence[Entry], known: Known) -> Request:
     texts = [document.text for document in documents]
     about = [replace(document, text="", digest=document.text_sha256) for document in documents]
     keys = [_key(document) for document in about]
@@ -138,13 +123,10 @@ class _Kept:
         self._kept += int((~self._found[places]).sum())
         self._found[places] = True
         self._expected -= len(documents)
-        self._check(max(0, self._expected))
+        self.check(to_come=max(0, self._expected))
 
-    def check_at_the_end(self) -> None:
-        """There are no more."""
-        self._check(0)
-
-    def _check(self, to_come: int) -> None:
+    def check(self, *, to_come: int) -> None:
+        """Raise where most documents are lost even if all that are to come are among them."""
         if 2 * (self._kept + to_come) < self._there and not self._replace:
             raise CohegraphError(
                 f"{self._folder} holds the features of {self._there} documents, and most of them are not in this "
@@ -156,13 +138,10 @@ class _Kept:
 class _Writer:
     """Collects documents and writes a shard whenever there are enough of them."""
 
-    def __init__(
-        self, folder: Path, featurizer: Featurizer, known: Known, digests: Mapping[str, str], size: int
-    ) -> None:
-        self._folder, self._featurizer, self._known, self._digests = folder, featurizer, known, digests
-        self._size = size
+    def __init__(self, folder: Path, featurizer: Featurizer, known: Known, size: int) -> None:
+        self._folder, self._featurizer, self._known, self._size = folder, featurizer, known, size
         self._documents: list[Entry] = []
-        self._pieces: dict[str, list[Arrays]] = {name: [] for name in digests}
+        self._pieces: dict[str, list[Arrays]] = {stage.name: [] for stage in STAGES}
         self._shards: list[tuple[str, int]] = []
         self._shape = (0, 0)
         self.documents = self.computed = 0
@@ -172,7 +151,7 @@ class _Writer:
             self.computed += any(made[number] is not None for made in pieces.values())
             self._documents.append(document)
             for name, made in pieces.items():
-                self._pieces[name].append(made[number] or self._known.arrays(name, _key(document)) or _lost(document))
+                self._pieces[name].append(made[number] or self._known.arrays(name, _key(document)))
             if len(self._documents) == self._size:
                 self._write()
 
@@ -188,7 +167,7 @@ class _Writer:
             patterns=patterns,
             dimensions=dimensions,
             settings=self._featurizer.settings.to_dict(),
-            parts=self._featurizer.identities,
+            parts=self._featurizer.identities(),
             shards=self._shards,
         )
         write_contents(self._folder, contents)
@@ -198,28 +177,24 @@ class _Writer:
         documents, features = self._documents, features_of(self._featurizer, self._pieces)
         first = self.documents + 1
         shard = Shard(
-            keys=np.frombuffer(b"".join(map(_key, documents)), dtype=f"V{KEY_BYTES}"),
+            keys=[_key(document) for document in documents],
             ids=[str(first + n) if document.id is None else document.id for n, document in enumerate(documents)],
             labels=[document.label for document in documents],
             groups=[document.group for document in documents],
             counts=features.counts,
             tallies=features.tallies,
             vectors=features.array,
-            stages=self._digests,
+            stages=self._known.digests,
         )
         file = write_shard(self._folder, len(self._shards), shard)
         self._shards.append((file.name, len(shard)))
         self._shape = (features.counts.shape[1], features.array.shape[1])
         self.documents += len(documents)
-        self._documents, self._pieces = [], {name: [] for name in self._digests}
-
-
-def _lost(document: Entry) -> Arrays:
-    raise CohegraphError(f"The features of document {document.id or ''} were removed meanwhile: run the same again.")
+        self._documents, self._pieces = [], {stage.name: [] for stage in STAGES}
 
 
 def _whole_shards(folder: Path, show_progress: bool) -> tuple[list[Path], int]:
-    """The shards that are what was written, and how many were not; these are removed, for they hold nothing sure."""
+    """The shards that are what was written, and how many were not, which are removed."""
     files, whole = shards_in(folder), []
     for file in track(files, "checking files", len(files), show=show_progress):
         if is_whole(file):

@@ -1,13 +1,13 @@
 """What processes that share a machine keep to."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 
 def cores() -> int:
@@ -47,6 +47,20 @@ def ignoring_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGTERM, end)
     if asked:
         signal.raise_signal(signal.SIGTERM)
+
+
+def new_pool(size: int, start: Callable[..., None], *arguments: Any) -> ProcessPoolExecutor:
+    """So many processes, each of which first calls ``start``."""
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(size, mp_context=spawn, initializer=start, initargs=arguments)
+
+
+def end_at_once(pool: ProcessPoolExecutor) -> None:
+    """End a pool without waiting for what its processes are doing."""
+    processes = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
 
 
 def end_with_parent() -> None:

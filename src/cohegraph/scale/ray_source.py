@@ -1,11 +1,9 @@
 """Documents that Ray Data reads, and actors on any number of machines compute (extra ``ray``).
 
 Actors load the pretrained parts once and compute with one thread, as the worker processes of one machine do, so that
-the features are the same, digit by digit, on processors of the same kind. One that is killed is started again, and the
-documents it was at are computed again.
+the features are the same, digit by digit, on processors of the same kind. One that is killed is started again, and its
+documents are computed again.
 """
-
-from __future__ import annotations
 
 import json
 import logging
@@ -25,10 +23,9 @@ from cohegraph.corpora.stream import Documents
 from cohegraph.corpora.tables import missing_column
 from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.features import Featurizer
-from cohegraph.features.known import Known, Places, find
-from cohegraph.features.shards import key_of
+from cohegraph.features.shards import Known, Places, find, key_of
 from cohegraph.features.stages import STAGES, Pieces
-from cohegraph.scale.engine import BATCH, Request, Worker, worker_with_one_thread
+from cohegraph.scale.engine import BATCH, Request, loaded_with_one_thread
 from cohegraph.scale.processes import cores
 from cohegraph.settings import Settings
 
@@ -58,7 +55,7 @@ class RaySource:
         columns: Which columns to take.
         featurizer: What to compute.
         address: That of a Ray cluster; by default a Ray is started on this machine.
-        workers: How many actors; by default one a core of this machine, be Ray here or elsewhere.
+        workers: How many actors; by default one per core of this machine, wherever Ray runs.
     """
 
     def __init__(
@@ -100,7 +97,7 @@ class RaySource:
             for batch in rows.iter_batches(batch_size=BATCH, batch_format="pyarrow"):
                 yield _taken_apart(batch)
         except self._ray.exceptions.RayError as error:
-            raise CohegraphError(f"Ray could not go on ({_reason(error)}); what is done is kept.") from error
+            raise CohegraphError(f"Ray had to stop ({_reason(error)}); what is done is kept.") from error
 
     def _read_here(self, names: Sequence[str]) -> Any:
         """Files that our own readers know, read by one task, wherever it runs."""
@@ -129,7 +126,7 @@ class _Actor:
     def __init__(self, settings: Settings, device: str, known: dict[str, Any]) -> None:
         import ray
 
-        self._worker: Worker = worker_with_one_thread(settings, device)
+        self._featurizer = loaded_with_one_thread(settings, device)
         self._known: dict[str, Places] = {name: ray.get(places) for name, places in known.items()}
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
@@ -138,14 +135,12 @@ class _Actor:
         keys = [key_of(text) for text in texts]
         bad = np.array([bool(row["problem"]) for row in rows])
         known = {name: ((find(places, keys) >= 0) | bad).tolist() for name, places in self._known.items()}
-        pieces = self._worker(Request((), texts, known))
-        found = {
-            "key": keys,
-            "about": [row["about"] for row in rows],
-            "problem": [row["problem"] for row in rows],
-            **{name: [None if one is None else save_safetensors(one) for one in made] for name, made in pieces.items()},
+        pieces = Request((), texts, known).pieces(self._featurizer)
+        computed = {
+            name: [None if one is None else save_safetensors(one) for one in made] for name, made in pieces.items()
         }
-        return pyarrow.table([pyarrow.array(found[name], kind) for name, kind in _COLUMNS.items()], list(_COLUMNS))
+        found = {"key": keys, "about": batch["about"], "problem": batch["problem"], **computed}
+        return pyarrow.table(found, schema=pyarrow.schema(_COLUMNS))
 
 
 def _row(entry: Entry) -> Row:
@@ -201,7 +196,7 @@ def _started(address: str | None) -> Any:
             **({} if address else alone),
         )
     except Exception as error:  # whatever Ray raises where it cannot be reached or started
-        raise CohegraphError(f"Ray cannot be started or reached ({_reason(error)}): look at --address.") from None
+        raise CohegraphError(f"Ray cannot be started or reached ({_reason(error)}): check --address.") from None
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.target_max_block_size = _BLOCK_BYTES

@@ -4,8 +4,6 @@ Every line names the document, the hash of its text and the model, and holds the
 could not be read. The last line for a document is the one that counts. A run that was stopped resumes from its file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -13,14 +11,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.files import lock
-
-if TYPE_CHECKING:
-    from cohegraph.scale.scoring import Scored
+from cohegraph.scale.scoring import Scored
 
 # No line is longer: a file without line ends is not read into memory.
 _LONGEST = 1 << 24

@@ -1,18 +1,21 @@
 """Assessments of any number of documents, in order, in memory that does not grow."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from cohegraph.assessment import Assessment
 from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
+from cohegraph.features.stages import features_of
+from cohegraph.features.store import FeatureStore
 from cohegraph.scale.engine import LocalEngine, Request, batches
 
 if TYPE_CHECKING:  # importing a model imports torch, which takes seconds
-    from cohegraph.assessment import Assessment
     from cohegraph.model.coherence_model import CoherenceModel
 
 
@@ -25,7 +28,7 @@ class Scored:
 
 
 def score(
-    entries: Iterable[Entry], loaded: Callable[[], CoherenceModel], *, workers: int = 1
+    entries: Iterable[Entry], loaded: "Callable[[], CoherenceModel]", *, workers: int = 1
 ) -> Iterator[list[Scored]]:
     """The entries with their assessments, some at a time; the model is loaded when the first text is there.
 
@@ -40,13 +43,11 @@ def score(
             yield _joined(some, [])
 
 
-def _assessed(waiting: Iterable[list[Entry]], model: CoherenceModel, workers: int) -> Iterator[list[Scored]]:
-    from cohegraph.features.stages import features_of
-
+def _assessed(waiting: Iterable[list[Entry]], model: "CoherenceModel", workers: int) -> Iterator[list[Scored]]:
+    requests = (Request.of(some, [entry.text for entry in some if not entry.problem]) for some in waiting)
     if workers == 1:
-        for some in waiting:
-            readable = [entry.text for entry in some if not entry.problem]
-            yield _joined(some, model.assess(readable) if readable else [])
+        for request in requests:
+            yield _joined(request.documents, model.assess(request.texts) if request.texts else [])
         return
     if model.system_.needs:
         raise CohegraphError(
@@ -55,15 +56,41 @@ def _assessed(waiting: Iterable[list[Entry]], model: CoherenceModel, workers: in
         )
     featurizer = model.featurizer
     featurizer.load()
-    for request, pieces in LocalEngine(featurizer, workers).computed(map(_request, waiting)):
-        results = model.assess(features_of(featurizer, pieces)) if request.texts else []
-        yield _joined(list(request.about), results)
+    for request, pieces in LocalEngine(featurizer, workers).computed(requests):
+        yield _joined(request.documents, model.assess(features_of(featurizer, pieces)) if request.texts else [])
 
 
-def _request(some: list[Entry]) -> Request[Entry]:
-    return Request.of(some, [entry.text for entry in some if not entry.problem])
-
-
-def _joined(some: list[Entry], results: list[Assessment]) -> list[Scored]:
+def _joined(some: Iterable[Entry], results: Iterable[Assessment]) -> list[Scored]:
     waiting = iter(results)
     return [Scored(entry, None if entry.problem else next(waiting)) for entry in some]
+
+
+class StoredDocuments:
+    """The documents of a store in order, without their texts; one of its files is held at a time."""
+
+    remarks: Sequence[str] = ()
+
+    def __init__(self, folder: Path) -> None:
+        self.store = FeatureStore(folder)
+        # How many documents there are before each file, and in all.
+        self._before = np.cumsum([0, *(rows for _, rows in self.store.contents.shards)])
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def __iter__(self) -> Iterator[Entry]:
+        for shard, start in enumerate(self._before[:-1].tolist()):
+            part = self.store.part(shard)
+            for row, (name, key) in enumerate(zip(part.ids, part.keys, strict=True), start=start + 1):
+                yield Entry(f"{self.store.folder}:{row}", id=name, row=row, digest=key)
+
+    def are_read_from(self, file: Path) -> bool:
+        """Whether a file is one of those that are read."""
+        return file.resolve().parent == self.store.folder.resolve()
+
+    def score(self, entries: Iterable[Entry], loaded: "Callable[[], CoherenceModel]") -> Iterator[list[Scored]]:
+        """Some of these documents, in order, with their assessments, a file at a time."""
+        for shard, group in groupby(entries, lambda entry: int(np.searchsorted(self._before, entry.row)) - 1):
+            some = list(group)
+            features = self.store.part(shard).features[[entry.row - 1 - self._before[shard] for entry in some]]
+            yield _joined(some, loaded().assess(features.in_memory()))

@@ -1,6 +1,6 @@
 r"""Exact full-batch training of the GCN on more documents than fit into memory, and by several processes together.
 
-Documents meet only in sums of fixed size. With P = B^T (X / sqrt(d)), which has a row a pattern and a column a
+Documents meet only in sums of fixed size. With P = B^T (X / sqrt(d)), which has a row per pattern and a column per
 dimension and does not change from step to step, the states of the patterns are ReLU(P W_0 / sqrt(s)): they need no
 document. So a step goes through the documents once, a chunk at a time, and what it leaves of them are the gradients of
 W_0, of W_1 and of what the patterns tell their documents. Several processes add these up, and send nothing else.
@@ -8,8 +8,6 @@ W_0, of W_1 and of what the patterns tell their documents. Several processes add
 Where dropout is applied to the vectors themselves P is another one in every step, and a step goes through the documents
 twice.
 """
-
-from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +27,7 @@ from cohegraph.learning.loop import Training, optimise
 from cohegraph.model.validation import Validation, validated_fit
 from cohegraph.progress import remark, track
 from cohegraph.scale.checkpoints import CheckpointFile, checkpoint
-from cohegraph.scale.team import Alone, Team
+from cohegraph.scale.team import ALONE, Team
 from cohegraph.systems.gcn.network import GCN, TrainedGCN, dropped
 from cohegraph.systems.gcn.training import Task, Trainer
 
@@ -43,14 +41,14 @@ class ChunkTrainer(Trainer):
     """Trains in chunks, by itself or in a team, with checkpoints if there is a folder for them.
 
     Args:
-        team: The processes that train together; each is given all documents, and looks at its own.
-        chunk: How many documents are looked at together.
+        team: The processes that train together; each is given all documents, and reads its own.
+        chunk: How many documents are read together.
         checkpoints: Where snapshots are kept: one file for each training, in the order in which they are begun.
-        corpus: What tells the documents, and what is seen of them, from others.
+        corpus: What identifies the documents, and what the network sees of them.
         trainings: How many trainings there will be, if progress is to be shown.
     """
 
-    team: Team = field(default_factory=Alone)
+    team: Team = ALONE
     chunk: int = CHUNK
     checkpoints: Path | None = None
     corpus: str = ""
@@ -71,11 +69,8 @@ class ChunkTrainer(Trainer):
             training = hashlib.sha256(repr(about).encode())
             for array in (task.targets.values, graph.frequency, graph.pattern_degrees):
                 training.update(array.tobytes())
-            file = CheckpointFile(
-                checkpoint(self.checkpoints, self._begun),
-                training.hexdigest(),
-                writes=self.team.rank == 0,
-            )
+            place = checkpoint(self.checkpoints, self._begun)
+            file = CheckpointFile(place, training.hexdigest(), writes=self.team.rank == 0)
         shown = self.trainings > 0 and self.team.rank == 0
         title = f"training {self._begun} of {self.trainings}" if self.trainings > 1 else "training"
         done = file.epochs if file is not None else 0
@@ -112,25 +107,21 @@ def fit_in_chunks(
 
 
 def own_rows(documents: int, team: Team) -> slice:
-    """The documents that a process looks at: a part in a row of all."""
+    """The documents that a process reads: a contiguous part of all."""
     return slice(documents * team.rank // team.size, documents * (team.rank + 1) // team.size)
 
 
 def train_in_chunks(
-    task: Task, *, chunk: int = CHUNK, team: Team | None = None, checkpoints: CheckpointFile | None = None
+    task: Task, *, chunk: int = CHUNK, team: Team = ALONE, checkpoints: CheckpointFile | None = None
 ) -> Training[TrainedGCN]:
     """As `systems.gcn.training.Trainer.train`, with the same outcome to rounding, in memory that does not grow.
 
-    Args:
-        task: What to train; in a team, with the part of the corpus graph that has the documents of `own_rows`, and with
-            the vectors and targets of all documents.
-        chunk: How many documents are looked at together.
-        team: The processes that train together (`cohegraph.scale.team.run_together`).
-        checkpoints: Where snapshots are kept; training resumes after the last one.
+    In a team (see `ChunkTrainer`) the task has the part of the corpus graph with the documents of `own_rows`, and the
+    vectors and targets of all documents. With checkpoints, training resumes after the last one.
     """
     gcn, generator = task.new_network()
     return optimise(
-        _GCNInChunks(gcn, task, chunk, team or Alone(), generator),
+        _GCNInChunks(gcn, task, chunk, team, generator),
         task.settings,
         generator,
         dev=task.scored_on_dev,
@@ -139,21 +130,8 @@ def train_in_chunks(
     )
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """Documents in a row: their vectors, weights and degrees."""
-
-    rows: slice
-    vectors: Tensor
-    weights: sparse.csr_array
-    degrees: Tensor
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-
 class _GCNInChunks:
-    """A GCN with documents that are looked at in chunks; those of this process are one part in a row of all."""
+    """A GCN whose documents are read in chunks; this process has a contiguous part of them."""
 
     def __init__(self, gcn: GCN, task: Task, chunk: int, team: Team, generator: torch.Generator) -> None:
         self._gcn, self._graph, self._vectors, self._team = gcn, task.graph, task.vectors, team
@@ -161,7 +139,7 @@ class _GCNInChunks:
         own = own_rows(len(task.vectors), team)
         self._own = range(own.start, own.stop)
         self._starts = range(self._own.start, self._own.stop, chunk)
-        # Of the whole graph: every process must take the same way, whatever its own documents are like.
+        # Of the whole graph: every process must take the same branch, whatever its own documents are.
         self._has_edges = bool(self._added_up(torch.tensor([self._graph.weights.nnz], dtype=self._dtype)) > 0)
         self._pattern_degrees = torch.from_numpy(self._graph.pattern_degrees).to(self._dtype)
         self._sums = self._added_up(self._pattern_sums(None, 0.0))
@@ -199,14 +177,13 @@ class _GCNInChunks:
             _skip(of_vectors, self._own.start * dimensions, self._dtype)
         if settings.dropout:
             _skip(of_documents, self._own.start * hidden, self._dtype)
-        for chunk in self._chunks():
-            degrees = chunk.degrees[:, None]
-            z = dropped(chunk.vectors, settings.input_dropout, of_vectors) @ w0
+        for rows, vectors, weights, degrees in self._chunks():
+            z = dropped(vectors, settings.input_dropout, of_vectors) @ w0
             state = dropped(torch.relu(z / degrees), settings.dropout, of_documents)
             logits = (state @ w1) / degrees
             if has_edges:
-                logits = logits + _Told.apply(chunk.weights, taken) / degrees.sqrt()  # type: ignore[no-untyped-call]
-            part = loss(logits, chunk.rows)
+                logits = logits + _Told.apply(weights, taken) / degrees.sqrt()  # type: ignore[no-untyped-call]
+            part = loss(logits, rows)
             part.backward()
             value += part.detach()
         gradients = [one.grad if one.grad is not None else torch.zeros_like(one) for one in (w0, w1, taken)]
@@ -221,15 +198,16 @@ class _GCNInChunks:
         tensors = (self._gcn.w0, self._gcn.w1, self._sums @ self._gcn.w0, self._pattern_degrees)
         return TrainedGCN(*(tensor.detach().numpy().copy() for tensor in tensors))
 
-    def _chunks(self) -> Iterator[_Chunk]:
+    def _chunks(self) -> Iterator[tuple[slice, Tensor, sparse.csr_array, Tensor]]:
+        """Documents in a row, some at a time: which, their vectors, weights (n, patterns) and degrees (n, 1)."""
         for start in self._starts:
             rows = slice(start, min(start + self._starts.step, self._own.stop))
             of_graph = slice(rows.start - self._own.start, rows.stop - self._own.start)
-            yield _Chunk(
+            yield (
                 rows,
                 torch.from_numpy(np.array(self._vectors[rows])).to(self._dtype),
-                self._graph.weights[of_graph].astype(_numpy(self._dtype)),
-                torch.from_numpy(self._graph.document_degrees[of_graph]).to(self._dtype),
+                self._graph.weights[of_graph].astype(np.float64 if self._dtype == torch.float64 else np.float32),
+                torch.from_numpy(self._graph.document_degrees[of_graph]).to(self._dtype)[:, None],
             )
 
     def _pattern_sums(self, generator: torch.Generator | None, share: float) -> Tensor:
@@ -238,9 +216,9 @@ class _GCNInChunks:
         sums = torch.zeros(self._graph.weights.shape[1], dimensions, dtype=self._dtype)
         if generator is not None:
             _skip(generator, self._own.start * dimensions, self._dtype)
-        for chunk in self._chunks():
-            scaled = dropped(chunk.vectors, share, generator) / chunk.degrees.sqrt()[:, None]
-            sums += torch.from_numpy(chunk.weights.T @ scaled.numpy())
+        for _, vectors, weights, degrees in self._chunks():
+            scaled = dropped(vectors, share, generator) / degrees.sqrt()
+            sums += torch.from_numpy(weights.T @ scaled.numpy())
         return sums
 
     def _added_up(self, tensor: Tensor) -> Tensor:
@@ -271,7 +249,3 @@ def _skip(generator: torch.Generator, count: int, dtype: torch.dtype) -> None:
         drawn = min(count, _SKIPPED_AT_ONCE)
         torch.rand(drawn, generator=generator, dtype=dtype)
         count -= drawn
-
-
-def _numpy(dtype: torch.dtype) -> npt.DTypeLike:
-    return np.float64 if dtype == torch.float64 else np.float32

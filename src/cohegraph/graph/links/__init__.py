@@ -6,7 +6,7 @@ from cohegraph.graph.links.links import Links
 from cohegraph.graph.links.nouns import NounLinker
 from cohegraph.settings import LinkSettings
 
-__all__ = ["LINKERS", "Linker", "Links", "Part", "Parts", "kinds_of", "linkers_of", "parts_of"]
+__all__ = ["LINKERS", "Linker", "Links", "Part", "Parts", "kinds_of", "linkers_of", "parts_of", "versions_of"]
 
 LINKERS: dict[str, type[Linker]] = {linker.name: linker for linker in (NounLinker,)}
 
@@ -26,6 +26,12 @@ def linkers_of(settings: LinkSettings, parts: Parts) -> tuple[Linker, ...]:
 def parts_of(settings: LinkSettings) -> tuple[Part, ...]:
     """The pretrained parts that these linkers need."""
     return tuple(dict.fromkeys(part for name in settings.linkers for part in linker_named(name).parts_needed))
+
+
+def versions_of(settings: LinkSettings) -> dict[str, str]:
+    """The versions of these linkers, without those that have the first one."""
+    versions = {name: str(linker_named(name).version) for name in settings.linkers}
+    return {name: version for name, version in versions.items() if version != Linker.version}
 
 
 def kinds_of(settings: LinkSettings) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ class Linker(ABC):
     """Relates the sentences of a document.
 
     A subclass names the kind of its links and the parts it needs, and says how strongly sentences are related. Keys of
-    caches and stores follow from ``parts``: change nothing else.
+    caches and stores follow from ``parts_needed`` and ``version``.
 
     Args:
         settings: When sentences link. ``settings.thresholds`` may give a threshold for the linker by its name.
@@ -53,6 +53,9 @@ class Linker(ABC):
     # What it is, in a line, for people.
     about: ClassVar[str]
     parts_needed: ClassVar[tuple[Part, ...]] = ()
+    # Change it whenever the same document gets other links, by another threshold or other code: what is cached or
+    # stored is then computed again.
+    version: ClassVar[str | int] = "1"
     # Sentences related more strongly than this are linked.
     threshold: ClassVar[float] = 0.5
 
