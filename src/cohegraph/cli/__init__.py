@@ -1,7 +1,5 @@
 """The command: a thin skin. Each subcommand parses its arguments, calls the package and prints."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,7 +1,5 @@
 """The subcommands and options of the command."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """``cohegraph cache``: what is kept of features that were computed, and whether it is whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``cohegraph demo``: the whole way, on the corpus inside the package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``cohegraph doctor``: what is installed, which pretrained parts are found, and whether they are the originals."""
 
-from __future__ import annotations
-
 import platform
 from importlib.metadata import PackageNotFoundError, version
 

@@ -1,7 +1,5 @@
 """Options that several subcommands share."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``cohegraph serve``: the page and the HTTP interface."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import threading

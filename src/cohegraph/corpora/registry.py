@@ -1,7 +1,5 @@
 """Every corpus that can be read, by name."""
 
-from __future__ import annotations
-
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Sequence

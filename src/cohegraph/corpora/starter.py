@@ -1,7 +1,5 @@
 """The small graded corpus that is part of this package."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The HTTP interface: FastAPI, described by OpenAPI at /openapi.json and shown at /docs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager

@@ -3,8 +3,6 @@
 Everything but the work itself happens on the thread of the event loop, so that nothing needs a lock but the hand-over.
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import threading

@@ -1,7 +1,5 @@
 """What every request passes first: whom it is meant for, its token, the size of its body, and the clock."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import time

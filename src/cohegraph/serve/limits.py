@@ -1,7 +1,5 @@
 """What a server takes on before it says that it is too much."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator

@@ -1,7 +1,5 @@
 """The page for people, at /: static files, and HTML made where the explanations are made."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

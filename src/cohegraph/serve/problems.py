@@ -1,7 +1,5 @@
 """What a client is told when something is wrong: a problem description (RFC 9457), never a traceback."""
 
-from __future__ import annotations
-
 import logging
 import traceback
 from http import HTTPStatus

@@ -4,8 +4,6 @@ A client may read the answer while it sends, or only when it has sent everything
 in a temporary file, so that neither side ever waits for the other for good.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import tempfile
