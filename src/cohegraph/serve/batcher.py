@@ -9,12 +9,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from cohegraph.assessment import Assessment
-from cohegraph.errors import CohegraphError
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.serve.limits import Limits
+from cohegraph.serve.problems import ProblemError
 from cohegraph.text.document import Document
 
 T = TypeVar("T")
@@ -29,33 +29,35 @@ _MOST_PATIENT_CHARACTERS = 16_000
 _SHARE_OF_STREAMS = 2
 
 
-class TooBusyError(Exception):
-    """More texts wait than the server takes on."""
-
-
-class StoppedError(Exception):
-    """The server takes on nothing more."""
-
-    code = "stopping"
+class TooBusyError(ProblemError):
+    """More texts wait than the server accepts."""
 
     def __init__(self) -> None:
-        super().__init__("The server has stopped taking on texts: start it again.")
+        wait = {"Retry-After": "1"}
+        super().__init__(429, "too-busy", "Too many texts are waiting: try again in a moment.", headers=wait)
 
 
-class TooLongError(CohegraphError):
-    """A text has more characters or sentences than the server takes on; ``number`` is its number among others."""
+class StoppedError(ProblemError):
+    """The server accepts nothing more."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "stopping", "The server no longer accepts texts: start it again.")
+
+
+class TooLongError(ProblemError):
+    """A text has more characters or sentences than the server accepts; ``number`` is its number among others."""
 
     def __init__(self, count: int, what: str, most: int, number: int | None = None) -> None:
-        text = "The text" if number is None else f"Text {number}"
-        super().__init__(
-            f"{text} has {count} {what}, and {most} is the most that this server takes on: send less.",
-            code=f"too-many-{what}",
-        )
-        self.count, self.what, self.most, self.number = count, what, most, number
+        text, field = ("The text", None) if number is None else (f"Text {number}", f"texts.{number - 1}")
+        detail = f"{text} has {count} {what}, and this server accepts {most} at most: send less."
+        super().__init__(422, f"too-many-{what}", detail, field=field)
+        self.counted = (count, what, most)
 
-    def of(self, number: int) -> TooLongError:
-        """The error of a text among others, counted from 1."""
-        return TooLongError(self.count, self.what, self.most, number)
+
+def too_long(count: int, what: Literal["characters", "sentences"], limits: Limits) -> TooLongError | None:
+    """The error of a text that has too many of something."""
+    most: int = getattr(limits, what)
+    return None if count <= most else TooLongError(count, what, most)
 
 
 @dataclass(eq=False)
@@ -149,7 +151,7 @@ class Batcher:
         results = []
         for number, one in enumerate(found, start=1):
             if isinstance(one, TooLongError):
-                raise one.of(number) if len(texts) > 1 else one
+                raise TooLongError(*one.counted, number) if len(texts) > 1 else one
             if isinstance(one, BaseException):
                 raise one
             results.append(one)
@@ -237,12 +239,12 @@ class Batcher:
         parser = self.model.featurizer.parser
         texts = [str(job.work) for job in jobs]
         outcomes: list[Any] = [
-            None if job.patient else too_many_characters(text, self._limits)
+            None if job.patient else too_long(len(text), "characters", self._limits)
             for job, text in zip(jobs, texts, strict=True)
         ]
         readable = [number for number, wrong in enumerate(outcomes) if wrong is None]
         for number, document in zip(readable, parser.parse([texts[number] for number in readable]), strict=True):
-            wrong = None if jobs[number].patient else too_many_sentences(document, self._limits)
+            wrong = None if jobs[number].patient else too_long(len(document.sentences), "sentences", self._limits)
             outcomes[number] = wrong or document
         fitting = [number for number, one in enumerate(outcomes) if isinstance(one, Document)]
         found = self.model.assess([outcomes[number] for number in fitting]) if fitting else []
@@ -296,20 +298,6 @@ def _take(jobs: list[_Job], queue: deque[_Job], most: int, characters: int = _MO
 
 def _characters(job: _Job) -> int:
     return len(job.work) if isinstance(job.work, str) else 0
-
-
-def too_many_characters(text: str, limits: Limits) -> TooLongError | None:
-    """The error of a text that is too long to be read."""
-    return _too_many(len(text), "characters", limits.characters)
-
-
-def too_many_sentences(document: Document, limits: Limits) -> TooLongError | None:
-    """The error of a document that has too many sentences."""
-    return _too_many(len(document.sentences), "sentences", limits.sentences)
-
-
-def _too_many(count: int, what: str, most: int) -> TooLongError | None:
-    return None if count <= most else TooLongError(count, what, most)
 
 
 def _outcome(work: Callable[..., Any], *arguments: Any) -> Any:
