@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
-from cohegraph.labels import as_labels, as_ratings, encode_labels
+from cohegraph.labels import as_labels, as_ratings
 from cohegraph.learning.objectives import Objective, Targets, objective_of
+from cohegraph.model.label_checks import checked_labels, no_groups
 from cohegraph.settings import ObjectiveSettings, Settings
 from cohegraph.systems.system import Graded
 
@@ -42,28 +43,12 @@ class Answers:
         cls, labels: Labels, groups: Sequence[Any] | None, levels: Sequence[Any] | None, settings: ObjectiveSettings
     ) -> Answers:
         """Check the labels of training documents and number them."""
-        if groups is not None and len(groups) != len(labels):
-            raise CohegraphError(
-                f"There are {len(labels)} labels and {len(groups)} groups: give one group each.", code="label-count"
-            )
-        numbers = group_numbers(groups)
+        encoded = checked_labels(labels, groups, levels, settings)
+        values = encoded.values
         if settings.is_of_levels:
-            encoded = encode_labels(labels, levels)
-            if settings.kind == "ordinal" and not encoded.ordered:
-                raise CohegraphError(
-                    "The order of these levels is not known: name them from lowest to highest with --levels.",
-                    code="unknown-order",
-                )
-            objective = objective_of(settings.kind, len(encoded.levels))
             values = level_numbers(encoded.classes, encoded.levels)[encoded.codes]
-            return cls(objective, Targets(values, numbers), encoded.classes, encoded.levels, encoded.ordered)
-        if settings.kind == "ranking" and groups is None:
-            raise _no_groups()
-        ratings = as_ratings(labels, settings.range)
-        if not len(ratings):
-            raise CohegraphError("There are no documents to learn from.", code="no-documents")
-        names = level_names(settings, levels)
-        return cls(objective_of(settings.kind, 0), Targets(ratings, numbers), np.array([]), names, True)
+        objective = objective_of(settings.kind, len(encoded.classes))
+        return cls(objective, Targets(values, group_numbers(groups)), encoded.classes, encoded.levels, encoded.ordered)
 
     @property
     def label_order(self) -> tuple[int, ...] | None:
@@ -105,7 +90,7 @@ class Answers:
         else:
             values = as_ratings(labels, settings.range)
         if settings.kind == "ranking" and groups is None:
-            raise _no_groups()
+            raise no_groups()
         if len(features) != len(values) or not len(values):
             raise CohegraphError(
                 f"There are {len(features)} dev documents and {len(values)} dev labels.", code="label-count"
@@ -123,14 +108,6 @@ class Answers:
 def group_numbers(groups: Sequence[Any] | None) -> npt.NDArray[np.int64] | None:
     """Groups as numbers."""
     return None if groups is None else np.unique(np.array([*map(str, groups)]), return_inverse=True)[1]
-
-
-def _no_groups() -> CohegraphError:
-    return CohegraphError(
-        "Ranking needs to know which documents belong together: name the column with --group-column, or give groups to "
-        "fit, also for dev documents.",
-        code="no-groups",
-    )
 
 
 def _held_out(
@@ -165,17 +142,3 @@ def numbers_of(labels: Labels, levels: Sequence[Any], which: str) -> npt.NDArray
             code="unknown-label",
         )
     return np.array([place[label] for label in values], dtype=np.int64)
-
-
-def level_names(settings: ObjectiveSettings, given: Sequence[Any] | None) -> list[Any]:
-    """The names of the levels that thresholds make of ratings."""
-    number = len(settings.thresholds) + 1
-    if given is not None:
-        if len(set(given)) != number or len(given) != number:
-            raise CohegraphError(
-                f"There are {len(settings.thresholds)} thresholds, so give the names of {number} levels, not "
-                f"{len(given)}.",
-                code="level-count",
-            )
-        return list(given)
-    return {2: ["low", "high"], 3: ["low", "medium", "high"]}.get(number, list(range(1, number + 1)))

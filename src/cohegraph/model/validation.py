@@ -10,33 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.learning.calibration import Calibration
 from cohegraph.learning.objectives import Targets, ordered_pairs
 from cohegraph.model.answers import group_numbers
+from cohegraph.model.label_checks import check_folds
 from cohegraph.progress import track
 
 if TYPE_CHECKING:
     from cohegraph.model.coherence_model import CoherenceModel
-
-
-def check_folds(labels: npt.NDArray[Any] | None, groups: Sequence[str] | None, folds: int) -> None:
-    """Raise where documents cannot be split into so many folds; ``labels`` are levels, and missing for ratings."""
-    if folds < 2:
-        raise CohegraphError("Cross-validation needs 2 folds or more; --folds 0 goes without.", code="bad-folds")
-    if labels is not None:
-        label, fewest = min(Counter(labels.tolist()).items(), key=lambda item: item[1])
-        if fewest < folds:
-            raise CohegraphError(
-                f"The level '{label}' has {fewest} documents, fewer than the {folds} folds: give --folds "
-                f"{max(2, fewest)}{' or more documents' if fewest < 2 else ''}, or --folds 0 for no cross-validation.",
-                code="bad-folds",
-            )
-    if groups is not None and len(set(groups)) < folds:
-        raise CohegraphError(
-            f"There are {len(set(groups))} groups, fewer than the {folds} folds: give fewer --folds.", code="bad-folds"
-        )
 
 
 @dataclass(frozen=True)

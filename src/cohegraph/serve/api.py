@@ -305,7 +305,7 @@ def create_app(
     limits: Limits | None = None,
     token: str | None = None,
     hosts: Collection[str] | None = None,
-    prepare: Callable[[], None] | None = None,
+    prepare: Callable[[], None] = lambda: None,
 ) -> FastAPI:
     """The application that serves a model.
 

@@ -86,38 +86,25 @@ class Batcher:
         model: CoherenceModel,
         limits: Limits,
         *,
-        prepare: Callable[[], None] | None = None,
-        on_batch: Callable[[int], None] | None = None,
+        prepare: Callable[[], None] = lambda: None,
+        on_batch: Callable[[int], None] = lambda size: None,
     ) -> None:
-        self.model = model
-        self._limits = limits
-        self._prepare = prepare
-        self._on_batch = on_batch
+        self.model, self._limits, self._prepare, self._on_batch = model, limits, prepare, on_batch
+        self.waiting = 0  # texts that are not yet answered
+        self.stopping = False  # nothing more is accepted
         self._quick: deque[_Job] = deque()
         self._patient: deque[_Job] = deque()
         self._arrived = threading.Condition()
         self._passed_over = 0
-        self._stopping = False
         self._prepared: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._unanswered = 0
         self._space: list[asyncio.Future[None]] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def waiting(self) -> int:
-        """How many texts are not yet answered."""
-        return self._unanswered
-
-    @property
-    def stopping(self) -> bool:
-        """Whether nothing more is taken on."""
-        return self._stopping
-
     def open(self) -> None:
         """Start the thread, and wait until it is prepared; raises what went wrong with that."""
         if self._thread is None:
-            self._stopping, self._unanswered = False, 0
+            self.stopping, self.waiting = False, 0
             self._prepared = concurrent.futures.Future()
             self._thread = threading.Thread(target=self._work, name="model", daemon=True)
             self._thread.start()
@@ -131,7 +118,7 @@ class Batcher:
     async def stop(self) -> None:
         """Finish what was taken on, and end."""
         with self._arrived:
-            self._stopping = True
+            self.stopping = True
             self._arrived.notify()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
@@ -159,7 +146,7 @@ class Batcher:
 
     async def assess_when_free(self, text: str) -> asyncio.Future[Assessment]:
         """Hand a text in as soon as there is room for it; what comes back will have its assessment."""
-        while self._unanswered >= max(1, self._limits.queue // _SHARE_OF_STREAMS):
+        while self.waiting >= max(1, self._limits.queue // _SHARE_OF_STREAMS):
             room = asyncio.get_running_loop().create_future()
             self._space.append(room)
             await room
@@ -171,22 +158,21 @@ class Batcher:
         return found
 
     def _submitted(self, work: Sequence[str | Callable[[], Any]], *, patient: bool = False) -> list[_Job]:
-        if self._unanswered + len(work) > self._limits.queue:
+        if self.waiting + len(work) > self._limits.queue:
             raise TooBusyError
         loop = asyncio.get_running_loop()
         jobs = [_Job(one, loop.create_future(), patient) for one in work]
         with self._arrived:
-            if self._stopping:  # the thread may be gone already, and nobody would ever answer
+            if self.stopping:  # the thread may be gone already, and nobody would ever answer
                 raise StoppedError
             (self._patient if patient else self._quick).extend(jobs)
             self._arrived.notify()
-        self._unanswered += len(jobs)
+        self.waiting += len(jobs)
         return jobs
 
     def _work(self) -> None:
         try:
-            if self._prepare is not None:
-                self._prepare()
+            self._prepare()
         except BaseException as error:
             self._given_up()
             self._prepared.set_exception(error)
@@ -197,6 +183,8 @@ class Batcher:
             while jobs := self._next():
                 # Nobody waits any more for what clients that have gone had asked for.
                 wanted = [job for job in jobs if not job.outcome.done()]
+                if wanted and isinstance(wanted[0].work, str):
+                    self._on_batch(len(wanted))
                 outcomes = dict(zip(wanted, self._outcomes(wanted), strict=True)) if wanted else {}
                 self._deliver(jobs, [outcomes.get(job) for job in jobs])
                 jobs = []
@@ -209,7 +197,7 @@ class Batcher:
     def _next(self) -> list[_Job]:
         """The jobs to do now: one call, or as many texts as wait; nothing when there is nothing more to come."""
         with self._arrived:
-            while not self._quick and not self._patient and not self._stopping:
+            while not self._quick and not self._patient and not self.stopping:
                 self._arrived.wait()
             most, patient = self._limits.batch, len(self._patient)
             jobs: list[_Job] = []
@@ -226,13 +214,11 @@ class Batcher:
         """The outcomes of a call or of texts: values, or errors."""
         if callable(jobs[0].work):
             return [_outcome(jobs[0].work)]
-        if self._on_batch is not None:
-            self._on_batch(len(jobs))
         found = _outcome(self._assessed, jobs)
         if not isinstance(found, Exception):
             return list(found)
         # What is wrong with one text must not be the fate of its neighbours.
-        return [found] if len(jobs) == 1 else [_first(_outcome(self._assessed, [job])) for job in jobs]
+        return [found] if len(jobs) == 1 else [self._outcomes([job])[0] for job in jobs]
 
     def _assessed(self, jobs: list[_Job]) -> list[Any]:
         """Assessments, or the errors of texts that are too long."""
@@ -263,14 +249,14 @@ class Batcher:
     def _given_up(self) -> list[_Job]:
         """Take on nothing more, and leave what waits."""
         with self._arrived:
-            self._stopping = True
+            self.stopping = True
             left = [*self._quick, *self._patient]
             self._quick.clear()
             self._patient.clear()
             return left
 
     def _settle(self, jobs: list[_Job], outcomes: list[Any]) -> None:
-        self._unanswered -= len(jobs)
+        self.waiting -= len(jobs)
         for job, outcome in zip(jobs, outcomes, strict=True):
             if job.outcome.done():  # whoever asked has gone
                 continue
@@ -306,7 +292,3 @@ def _outcome(work: Callable[..., Any], *arguments: Any) -> Any:
         return work(*arguments)
     except Exception as error:
         return error
-
-
-def _first(found: Any) -> Any:
-    return found[0] if isinstance(found, list) else found

@@ -3,19 +3,16 @@
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import Metrics
 from cohegraph.serve.problems import ProblemError, failed
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 STREAM = "/v1/assess/stream"
 OPEN = ("/", "/healthz")
 # What metrics call a request whose client left before the answer, as other servers do.
@@ -51,18 +48,17 @@ class Guard:
 
     def __init__(
         self,
-        app: Any,
-        *,
+        app: ASGIApp,
         limits: Limits,
         metrics: Metrics,
+        state: State,
         token: str | None,
         hosts: Collection[str] | None,
-        state: State,
     ) -> None:
-        self._app, self._limits, self._metrics, self._token, self._state = app, limits, metrics, token, state
+        self._app, self._limits, self._metrics, self._state, self._token = app, limits, metrics, state, token
         self._hosts = None if hosts is None else {host.lower() for host in hosts}
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -120,7 +116,7 @@ class Guard:
                 return {"type": "http.request", "body": b"", "more_body": False}
             return {"type": "http.disconnect"}
 
-    async def _guarded(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         most, seen, unlimited = self._limits.body, 0, scope["path"] == STREAM
         too_large = ProblemError(
             413, "body-too-large", f"The request is larger than {most} bytes: send less at once, or use {STREAM}."

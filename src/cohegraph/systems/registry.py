@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cohegraph.errors import CohegraphError
+from cohegraph.systems import check_system
 from cohegraph.systems.dnn import EncoderNetwork
 from cohegraph.systems.dong_2017 import AttentionNetwork
 from cohegraph.systems.entity_graph import EntityGraphRegression
@@ -53,6 +53,5 @@ USUAL = ("majority", "surface", "encoder", "subgraph-features", "dnn", "gcn", "g
 
 def system_named(name: str) -> type[System]:
     """The class of a system."""
-    if name not in SYSTEMS:
-        raise CohegraphError(f"There is no system '{name}': choose from {', '.join(SYSTEMS)}.", code="no-system")
+    check_system(name)
     return SYSTEMS[name]
