@@ -4,10 +4,9 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 
 import typer
-from rich.table import Table
 
 from cohegraph.cli import BAD_INPUT
-from cohegraph.cli.output import console, plain
+from cohegraph.cli.output import console, new_table, plain, show
 from cohegraph.errors import CohegraphError
 from cohegraph.files import cache_folder
 from cohegraph.models import READY
@@ -23,9 +22,7 @@ def doctor() -> None:
     """Check the installation: libraries, pretrained parts and the model that comes with cohegraph."""
     import torch
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("what", "state", "where"):
-        table.add_column(title, overflow="fold")
+    table = new_table("what", "state", "where")
     table.add_row(*plain("cohegraph", __version__, ""))
     table.add_row(*plain("Python", platform.python_version(), platform.platform()))
     for library in _LIBRARIES:
@@ -39,12 +36,11 @@ def doctor() -> None:
     for name, state, where, _ in states:
         table.add_row(*plain(name, state, where))
     table.add_row(*plain("cache", "", cache_folder()))
-    screen = console()
-    screen.print(table)
+    console().print(table)
     if all(is_well for *_, is_well in states):
-        screen.print("Everything that the default needs is here and verified.")
+        show("Everything that the default needs is here and verified.")
         return
-    screen.print(*plain("Something that the default needs is missing or damaged: install the extra [models] again."))
+    show("Something that the default needs is missing or damaged: install the extra [models] again.")
     raise typer.Exit(BAD_INPUT)
 
 
