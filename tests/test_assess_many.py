@@ -98,6 +98,8 @@ def test_one_process_writes_results(one_sentence, graded_file, tmp_path):
         ["text.txt", "--model", "absent"],
         ["text.txt", "--model", "."],
         ["text.txt", "--retry-errors"],
+        ["text.txt", "--device", "gpu"],
+        ["text.txt", "--json", "--out", "results.jsonl"],
     ],
 )
 def test_bad_input_is_refused_before_torch_is_imported(arguments, tmp_path, text_file):

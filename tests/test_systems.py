@@ -14,6 +14,7 @@ from cohegraph.features import TALLIES, Features
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.learning.objectives import Levels, OrdinalLevels, Ranking, Rating, Targets, ordered_pairs
 from cohegraph.settings import Settings
+from cohegraph.systems import HYPER_PARAMETERS, NAMES
 from cohegraph.systems.mesgar_strube_2016 import pattern_shares
 from cohegraph.systems.neural import SequenceModel
 from cohegraph.systems.registry import SYSTEMS, system_named
@@ -63,6 +64,12 @@ def small(name) -> System:
 @cache
 def fitted(name, seed=0, on_epoch=None):
     return small(name).fit(Lesson(TRAINING, Levels(LEVELS), DEV, seed, on_epoch))
+
+
+def test_names_are_known_without_the_systems():
+    own = {name for system in SYSTEMS.values() for name in system.of(Settings()).hyper_parameters}
+    assert list(NAMES) == list(SYSTEMS)
+    assert own - Settings().flat().keys() == HYPER_PARAMETERS
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

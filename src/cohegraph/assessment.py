@@ -87,6 +87,7 @@ def notices_of(
     reads: Collection[str] = (),
     unlikeness: float | None = None,
     looks_english: bool = True,
+    linkers: Collection[str] = ("nouns",),
 ) -> tuple[Notice, ...]:
     """What limits the verdict on a document with these counts.
 
@@ -98,6 +99,7 @@ def notices_of(
         reads: What the system reads of a document, as in `System.reads`: what it does not read cannot limit it.
         unlikeness: That of an assessment.
         looks_english: Whether the text is in the language that is expected.
+        linkers: What links its sentences.
     """
     sentences, nouns, unseen = counts["sentences"], counts["nouns"], counts.get("unseen_subgraphs", 0)
     in_graph = sentences - counts["dropped_sentences"]
@@ -116,12 +118,12 @@ def notices_of(
             f"Fewer than {fewest_sentences} sentences: this system sees hardly anything in it.",
         ),
         (
-            k is not None and in_graph >= k and not nouns,
+            k is not None and in_graph >= k and not nouns and [*linkers] == ["nouns"],
             "no-noun",
             "There is no noun, so no sentence connects to another.",
         ),
         (
-            nouns >= _FEWEST_NOUNS and counts["unknown_nouns"] > _UNKNOWN_SHARE * nouns,
+            "nouns" in linkers and nouns >= _FEWEST_NOUNS and counts["unknown_nouns"] > _UNKNOWN_SHARE * nouns,
             "unknown-nouns",
             "Most nouns are unknown to the word vectors: is the text English?",
         ),

@@ -80,8 +80,6 @@ def train(
     trained on all of them. The folder appears only when the model is complete. Of a folder of 'cohegraph featurize',
     however large, vectors stay on disk, and a training that was stopped resumes when the same command is run again.
     """
-    from cohegraph.model.persistence import check_target
-
     wanted = options.parsed(changes) | ({} if objective is None else {"objective.kind": objective.value})
     order, names = options.listed(levels) or None, (text_column, label_column, group_column, id_column)
     columns = Columns(*names, skip_empty=skip_empty, skip_unlabelled=skip_unlabelled)
@@ -90,6 +88,8 @@ def train(
     graded = _read(corpus, columns, order, keep_texts, rated=wanted.get("objective.kind") in ("rating", "ranking"))
     settings = _settings(graded, named, is_default=preset_name is None and stack == _STACK)
     # All that can be checked is checked before torch is imported, which takes seconds.
+    from cohegraph.model.persistence import check_target
+
     changed = settings.replaced({name: value for name, value in wanted.items() if name not in HYPER_PARAMETERS})
     summary = _checked_labels(graded, order, changed.objective, folds)
     target = check_target(out)

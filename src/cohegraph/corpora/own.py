@@ -24,7 +24,7 @@ def read_own(
     group_column: str | None = None,
     score_column: str | None = None,
     split_column: str | None = None,
-    levels: Sequence[Any] | None = None,
+    levels: list[str | int | float | bool] | None = None,
     skip_empty: bool = False,
     skip_unlabelled: bool = False,
 ) -> Corpus:

@@ -203,6 +203,7 @@ def look_at(model: Model, document: Document, *, neighbours: int = NEIGHBOURS) -
         unlikeness=assessment.unlikeness,
         counts=assessment.counts,
         window=window,
+        linkers=list(model.settings_.links.linkers),
         text=document.text,
         sentences=views,
         links=_links(linked),

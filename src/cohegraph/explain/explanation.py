@@ -126,6 +126,7 @@ class Explanation(_Value):
     unlikeness: float | None
     counts: dict[str, int]
     window: int = Field(description="How many sentences are looked at together.")
+    linkers: list[str] = Field(description="What links sentences, such as nouns.")
     text: str
     sentences: list[SentenceView]
     links: list[Link]

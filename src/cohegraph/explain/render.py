@@ -128,6 +128,7 @@ def _about(explanation: Explanation) -> dict[str, Any]:
         "more_rows": 0 if explanation.shares is None else max(0, len(explanation.shares.patterns) - _MOST_ROWS),
         "neighbours": explanation.neighbours,
         "window": explanation.window,
+        "by_nouns": "nouns" in explanation.linkers,
     }
 
 
@@ -143,7 +144,7 @@ def _summary(explanation: Explanation) -> str:
     if not loose:
         return f"{text} No sentence hangs loose."
     if len(loose) == sentences:
-        return f"{text} Every sentence hangs loose: none takes up a noun of a sentence near it."
+        return f"{text} Every sentence hangs loose: none is linked with a sentence near it."
     return f"{text} {_number(len(loose), 'sentence')} {'hangs' if len(loose) == 1 else 'hang'} loose: {_listed(loose)}."
 
 
@@ -190,12 +191,12 @@ def _glyph(letters: str) -> Markup:
 
 
 def _pieces(explanation: Explanation) -> Any:
-    """The text in pieces: gaps, and sentences with their nouns."""
-    text, end = explanation.text, 0
+    """The text in pieces: gaps, and sentences with their nouns where nouns make links."""
+    text, end, by_nouns = explanation.text, 0, "nouns" in explanation.linkers
     for sentence in explanation.sentences:
         yield {"gap": text[end : sentence.start]}
         inside, parts = sentence.start, []
-        for noun in sorted(sentence.nouns, key=lambda noun: noun.start):
+        for noun in sorted(sentence.nouns if by_nouns else (), key=lambda noun: noun.start):
             if noun.start >= inside:
                 parts += [(text[inside : noun.start], False), (text[noun.start : noun.end], True)]
                 inside = noun.end

@@ -472,6 +472,7 @@ class CoherenceModel(Estimator):
             reads=system.reads,
             unlikeness=unlikeness,
             looks_english=settings.language.expected == "any" or english != 0,
+            linkers=settings.links.linkers,
         )
         if not counts["sentences"]:
             verdict = Verdict(None, None, verdict.probabilities)

@@ -26,7 +26,7 @@ def add_page(app: FastAPI) -> None:
 @routes.get("/")
 async def index(service: Served) -> HTMLResponse:
     """The page."""
-    model = service.model
+    model, linkers = service.model, service.model.settings_.links.linkers
     page = environment().get_template("index.html.jinja")
     return HTMLResponse(
         page.render(
@@ -38,6 +38,8 @@ async def index(service: Served) -> HTMLResponse:
             window=model.settings_.subgraphs.window,
             example=next(one.text for one in starter_corpus() if one.label == _EXAMPLE_LEVEL),
             method=part("method.svg"),
+            linkers=linkers,
+            by_nouns="nouns" in linkers,
         )
     )
 
