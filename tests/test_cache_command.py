@@ -28,7 +28,7 @@ def test_cache_of_features(run, one_sentence, tmp_path, monkeypatch, shipped, st
     code, out, _ = run("cache", "verify")
     assert (code, out) == (
         2,
-        "6 entries looked at, 1 of them damaged, which are removed and will be computed anew.\n",
+        "6 entries looked at, 1 of them damaged, which are removed and will be computed again.\n",
     )
     assert run("cache", "verify")[1] == "5 entries looked at, 0 of them damaged.\n"
     assert "Nothing was removed" in run("cache", "clear", stdin=b"n\n")[1]

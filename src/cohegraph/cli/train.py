@@ -19,7 +19,7 @@ from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
 from cohegraph.labels import as_labels
 from cohegraph.presets import PRESETS, preset
-from cohegraph.systems import HYPER_PARAMETERS, check_system
+from cohegraph.systems import HYPER_PARAMETERS, check_names
 
 if TYPE_CHECKING:
     from cohegraph.features import Features
@@ -83,14 +83,15 @@ def train(
     wanted = options.parsed(changes) | ({} if objective is None else {"objective.kind": objective.value})
     order, names = options.listed(levels) or None, (text_column, label_column, group_column, id_column)
     columns = Columns(*names, skip_empty=skip_empty, skip_unlabelled=skip_unlabelled)
-    check_system(system)
+    check_names(system, wanted)
     named = preset(preset_name or "default", stack)
     graded = _read(corpus, columns, order, keep_texts, rated=wanted.get("objective.kind") in ("rating", "ranking"))
     settings = _settings(graded, named, is_default=preset_name is None and stack == _STACK)
     # All that can be checked is checked before torch is imported, which takes seconds.
+    own = HYPER_PARAMETERS[system]
     from cohegraph.model.persistence import check_target
 
-    changed = settings.replaced({name: value for name, value in wanted.items() if name not in HYPER_PARAMETERS})
+    changed = settings.replaced({name: value for name, value in wanted.items() if name not in own})
     summary = _checked_labels(graded, order, changed.objective, folds)
     target = check_target(out)
     model, in_chunks = _new_model(system, settings, wanted, order, device, graded)

@@ -1,38 +1,57 @@
 """Everything that predicts levels or ratings, one file per system, all with the same verbs."""
 
+from collections.abc import Iterable
+
 from cohegraph.errors import CohegraphError
+from cohegraph.settings import Settings
 
-# The names of all systems, in the order of tables, and of all hyper-parameters that are no settings. `registry` has the
-# systems themselves, but imports torch, which takes seconds: with these, a wrong name is refused at once.
-NAMES = (
-    "majority",
-    "surface",
-    "neighbour-similarity",
-    "entity-grid",
-    "entity-graph",
-    "subgraphs",
-    "li-jurafsky-2017",
-    "lai-tetreault-2018",
-    "mesgar-strube-2018",
-    "dong-2017",
-    "moon-2019",
-    "jeon-strube-2020-centering",
-    "jeon-strube-2020-incremental",
-    "encoder",
-    "subgraph-features",
-    "dnn",
-    "sgc",
-    "gcn",
-    "gcn-no-pmi",
-    "gcn-no-edges",
+_OF_NETWORKS = (
+    "tokens",
+    "hidden",
+    "dropout",
+    "epochs",
+    "patience",
+    "batch",
+    "learning_rate",
+    "weight_decay",
+    "choose_by",
 )
-HYPER_PARAMETERS = frozenset(
-    "batch centres choose_by discounted dropout epochs heads hidden kernel layers learning_rate length patience "
-    "projection reach relations salient strength support threshold tokens weight_decay".split()
-)
+# All systems in the order of tables, with their hyper-parameters that are no settings. `registry` has the systems
+# themselves, but imports torch, which takes seconds: with these names, wrong ones are refused at once.
+HYPER_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "majority": (),
+    "surface": ("strength",),
+    "neighbour-similarity": ("strength", "tokens"),
+    "entity-grid": ("strength", "length", "salient"),
+    "entity-graph": ("strength", "projection", "discounted"),
+    "subgraphs": ("strength", "support"),
+    "li-jurafsky-2017": (*_OF_NETWORKS, "reach"),
+    "lai-tetreault-2018": _OF_NETWORKS,
+    "mesgar-strube-2018": (*_OF_NETWORKS, "kernel"),
+    "dong-2017": (*_OF_NETWORKS, "kernel"),
+    "moon-2019": (*_OF_NETWORKS, "kernel", "relations", "layers", "heads"),
+    "jeon-strube-2020-centering": (*_OF_NETWORKS, "centres", "threshold", "heads"),
+    "jeon-strube-2020-incremental": (*_OF_NETWORKS, "kernel"),
+    "encoder": ("strength",),
+    "subgraph-features": (),
+    "dnn": (),
+    "sgc": ("strength",),
+    "gcn": (),
+    "gcn-no-pmi": (),
+    "gcn-no-edges": (),
+}
 
 
-def check_system(name: str) -> None:
-    """Raise where no system has this name."""
-    if name not in NAMES:
-        raise CohegraphError(f"There is no system '{name}': choose from {', '.join(NAMES)}.", code="no-system")
+def check_names(system: str, changes: Iterable[str] = ()) -> None:
+    """Raise where there is no such system, or neither a setting nor a hyper-parameter of it for one of the changes."""
+    if system not in HYPER_PARAMETERS:
+        choice = ", ".join(HYPER_PARAMETERS)
+        raise CohegraphError(f"There is no system '{system}': choose from {choice}.", code="no-system")
+    own, settings = HYPER_PARAMETERS[system], Settings().flat()
+    for name in changes:
+        if own and name not in own and name not in settings:
+            raise CohegraphError(
+                f"There is no setting '{name}', and the system '{system}' has no hyper-parameter of this name: it has "
+                f"{', '.join(own)}.",
+                code="no-setting",
+            )

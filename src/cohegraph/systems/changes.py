@@ -7,6 +7,7 @@ from typing import Any
 
 from cohegraph.errors import CohegraphError
 from cohegraph.settings import Settings
+from cohegraph.systems import HYPER_PARAMETERS, check_names
 from cohegraph.systems.registry import system_named
 from cohegraph.systems.system import Reading, System
 
@@ -23,16 +24,9 @@ _READERS: Mapping[str, frozenset[Reading]] = {
 
 def apply_changes(system: str, settings: Settings, changes: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
     """The settings with changes, and those changes that are hyper-parameters of the system and no settings."""
+    check_names(system, changes)
     kind, known = system_named(system), settings.flat()
-    own = kind.of(settings).hyper_parameters
-    hyper_parameters = {name: value for name, value in changes.items() if name in own and name not in known}
-    for name in changes:
-        if name not in known and name not in own and set(own) - set(known):
-            raise CohegraphError(
-                f"There is no setting '{name}', and the system '{system}' has no hyper-parameter of this name: it has "
-                f"{', '.join(name for name in own if name not in known)}.",
-                code="no-setting",
-            )
+    hyper_parameters = {name: value for name, value in changes.items() if name in HYPER_PARAMETERS[system]}
     changed = settings.replaced({name: value for name, value in changes.items() if name not in hyper_parameters})
     reads = kind.of(changed).changed(hyper_parameters).reads
     for name in changes:

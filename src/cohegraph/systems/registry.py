@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cohegraph.systems import check_system
+from cohegraph.systems import check_names
 from cohegraph.systems.dnn import EncoderNetwork
 from cohegraph.systems.dong_2017 import AttentionNetwork
 from cohegraph.systems.entity_graph import EntityGraphRegression
@@ -53,5 +53,5 @@ USUAL = ("majority", "surface", "encoder", "subgraph-features", "dnn", "gcn", "g
 
 def system_named(name: str) -> type[System]:
     """The class of a system."""
-    check_system(name)
+    check_names(name)
     return SYSTEMS[name]
