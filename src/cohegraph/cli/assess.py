@@ -65,8 +65,8 @@ def assess(
 ) -> None:
     """Measure how coherent documents are.
 
-    Every text file is one document, and so is every row of a table; there may be any number of them. What cannot be
-    read is reported at the end, with exit code 2, and does not keep the others from being assessed.
+    Every text file is one document, and so is every row of a table; there may be any number of them. Documents
+    that cannot be read are reported at the end, with exit code 2; the others are still assessed.
     """
     if retry_errors and out is None:
         raise CohegraphError("--retry-errors needs --out, the file with the errors.", code="no-out")

@@ -58,7 +58,10 @@ def train(
     group_column: options.GroupColumn = None,
     levels: Annotated[str | None, Option(help="The levels from lowest to highest: poor,fair,good")] = None,
     folds: Annotated[int, Option(min=0, help="Folds of the cross-validation; 0 for none.")] = 5,
-    preset_name: Annotated[str | None, Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")] = None,
+    preset_name: Annotated[
+        str | None,
+        Option("--preset", help=f"Named settings; by default those of the features, or default: {', '.join(PRESETS)}."),
+    ] = None,
     stack: options.StackName = _STACK,
     changes: options.Changes = None,
     skip_unlabelled: options.SkipUnlabelled = False,
@@ -77,8 +80,9 @@ def train(
     """Train a model on graded documents and save it.
 
     The documents are read once; cross-validation shows what to expect on new ones; the saved model is then
-    trained on all of them. The folder appears only when the model is complete. Of a folder of 'cohegraph featurize',
-    however large, vectors stay on disk, and a training that was stopped resumes when the same command is run again.
+    trained on all of them. The folder appears only when the model is complete. With a folder of 'cohegraph
+    featurize', however large, vectors stay on disk, and a training that was stopped resumes when the same command is
+    run again.
     """
     wanted = options.parsed(changes) | ({} if objective is None else {"objective.kind": objective.value})
     order, names = options.listed(levels) or None, (text_column, label_column, group_column, id_column)

@@ -39,7 +39,7 @@ class Limits(BaseModel):
     queue: int = Field(1_024, ge=1, description="Texts that wait at once; more are turned away.")
     batch: int = Field(32, ge=1, le=1_024, description="Texts that are scored together.")
     rescored: int = Field(
-        1_000_000, ge=0, description="Characters of changed texts that an explanation may have scored anew."
+        1_000_000, ge=0, description="Characters of changed texts that an explanation may have scored again."
     )
     drain: float = Field(
         0.5, ge=0, le=60, description="Seconds that a server which is told to stop still takes on what arrives."

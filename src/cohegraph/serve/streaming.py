@@ -156,7 +156,7 @@ class _Spool:
 
     def put(self, piece: bytes) -> None:
         if self._taken == self._written and self._written > _IN_MEMORY:
-            # All was taken: begin anew, so that a client that keeps up never fills the disk.
+            # Everything was taken: start over, so that a client that keeps up never fills the disk.
             self._file.seek(0)
             self._file.truncate()
             self._written = self._taken = 0
