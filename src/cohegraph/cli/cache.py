@@ -16,8 +16,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 Folder = Annotated[Path | None, Argument(help="A folder of 'cohegraph featurize'; by default your cache of features.")]
-
-
 _NOT_COMPLETE = "not complete: the same 'cohegraph featurize' computes the rest."
 
 
@@ -39,17 +37,15 @@ def info(folder: Folder = None) -> None:
         so_far = f"{counted(begun.documents, 'document')} so far, in {counted(begun.whole, 'file')}"
         show(f"{folder}: {so_far}; {_NOT_COMPLETE}")
         return
-    store = FeatureStore(folder)
+    store, usual = FeatureStore(folder), Settings().flat()
     contents = store.contents
-    usual = Settings().flat()
-    changed = [(name, value) for name, value in store.settings.flat().items() if value != usual[name]]
+    changed = [f"{name}={value}" for name, value in store.settings.flat().items() if value != usual[name]]
     show(
         f"{folder}: features of {counted(len(store), 'document')} in {counted(len(contents.shards), 'file')}, "
         f"{_megabytes(store.size)}, with {contents.patterns} patterns and {contents.dimensions} dimensions."
     )
-    for name, identity in contents.parts.items():
-        show(f"{name}: {identity}")
-    show(f"settings: {', '.join(f'{name}={value}' for name, value in changed) or 'the defaults'}")
+    show(*(f"{name}: {identity}" for name, identity in contents.parts.items()))
+    show(f"settings: {', '.join(changed) or 'the defaults'}")
 
 
 @app.command()
@@ -72,15 +68,13 @@ def verify(folder: Folder = None) -> None:
             raise typer.Exit(BAD_INPUT)
         return
     store = FeatureStore(folder)
-    files = store.damaged(show_progress=True)
+    files, all_files = store.damaged(show_progress=True), counted(len(store.contents.shards), "file")
     for file in files:
         complain(f"{folder / file} is damaged or missing.")
     if files:
-        raise CohegraphError(
-            f"{len(files)} of {counted(len(store.contents.shards), 'file')} in {folder} are not as they were written: "
-            "run the same 'cohegraph featurize' again, which computes what is missing."
-        )
-    show(f"{counted(len(store.contents.shards), 'file')} in {folder} looked at, all as they were written.")
+        remedy = "run the same 'cohegraph featurize' again to compute them"
+        raise CohegraphError(f"{len(files)} of {all_files} in {folder} are damaged or missing: {remedy}.")
+    show(f"{all_files} in {folder} checked, all intact.")
 
 
 @app.command()

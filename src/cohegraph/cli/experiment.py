@@ -38,7 +38,7 @@ def experiment(
     levels: Annotated[str | None, Option(help="The levels of a table from lowest to highest.")] = None,
     changes: Annotated[list[str] | None, Option("--set", help="Change a setting: subgraphs.k=5; repeatable.")] = None,
     best_on_test: Annotated[
-        bool, Option("--best-on-test", help="Also show the best test accuracy, which is no result.")
+        bool, Option("--best-on-test", help="Also show the best test accuracy: not a result.")
     ] = False,
     cores: Annotated[int | None, Option(min=1, max=1024, help="Folds that run side by side.")] = None,
     device: options.Device = "auto",
@@ -98,16 +98,12 @@ def _plan(plan: str, changes: dict[str, Any], columns: dict[str, Any], settings:
     ready = ready_experiments()
     file, of_table = ready.get(plan, Path(plan)), is_table(Path(plan))
     if columns and not of_table:
-        raise CohegraphError(
-            "Columns and levels are named for a table; an experiment file says them itself.", code="not-a-table"
-        )
+        raise CohegraphError("Columns and levels are options for tables, not for experiment files.", code="not-a-table")
     if not file.exists() and (of_table or file.suffix.lower() == ".toml"):
         raise CohegraphError(f"There is no file {plan}: name an experiment file or a table.", code="missing-file")
     if not file.exists():
-        raise CohegraphError(
-            f"There is no experiment file '{plan}', and no ready one of this name: choose from {', '.join(ready)}.",
-            code="no-experiment",
-        )
+        choice = f"name an experiment file or one of {', '.join(ready)}"
+        raise CohegraphError(f"There is no experiment '{plan}': {choice}.", code="no-experiment")
     # Only now: importing torch takes seconds.
     from cohegraph.experiments.plan import make_experiment, read_experiment
 

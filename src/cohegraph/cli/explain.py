@@ -1,11 +1,9 @@
 """``cohegraph explain``: why a document has its level."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from rich.table import Table
 from typer import Argument, Option
@@ -14,11 +12,9 @@ from cohegraph.cli import options
 from cohegraph.cli.output import console, new_table, plain, print_json, say, show
 from cohegraph.corpora.tables import decoded, is_table, read_plain_text
 from cohegraph.errors import CohegraphError
+from cohegraph.explain.explanation import Explanation, Shares
 from cohegraph.files import write_atomically
 from cohegraph.models import folder_of, load
-
-if TYPE_CHECKING:
-    from cohegraph.explain.explanation import Explanation, Shares
 
 _LONGEST_SENTENCE = 90
 _MOST_PATTERNS = 5
@@ -82,9 +78,7 @@ def _check_targets(targets: list[Path], sources: list[Path | str]) -> None:
         if target.is_dir():
             raise CohegraphError(f"{target} is a folder: name a file to write to.", code="is-a-folder")
         if not os.access(target.parent, os.W_OK):
-            raise CohegraphError(
-                f"Nothing can be written to {target.parent}: choose a folder that is there.", code="cannot-write"
-            )
+            raise CohegraphError(f"{target.parent} is not a folder to write to: choose another.", code="cannot-write")
 
 
 def _write(place: Path, content: str) -> None:
@@ -94,15 +88,11 @@ def _write(place: Path, content: str) -> None:
 
 def _text(name: str) -> str:
     if name != "-" and is_table(Path(name)):
-        raise CohegraphError(
-            f"{name} is a table, and explain takes a single text: name a text file, or assess the table.",
-            code="is-a-table",
-        )
+        raise CohegraphError(f"{name} is a table: name a text file, or assess the table.", code="is-a-table")
     text = decoded(sys.stdin.buffer.read(), "Standard input") if name == "-" else read_plain_text(Path(name))
     if not text.strip():
-        raise CohegraphError(
-            f"{'Standard input' if name == '-' else name} has no text to explain.", code="missing-text"
-        )
+        source = "Standard input" if name == "-" else name
+        raise CohegraphError(f"{source} has no text to explain.", code="missing-text")
     return text
 
 

@@ -1,10 +1,8 @@
 """``cohegraph featurize``: the features of a corpus, in a folder that training takes."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -12,20 +10,10 @@ from cohegraph.cli import options
 from cohegraph.cli.output import counted, interruptible, say, show
 from cohegraph.errors import CohegraphError
 from cohegraph.presets import PRESETS, preset
-
-if TYPE_CHECKING:
-    from cohegraph.scale.featurizing import Source
-    from cohegraph.settings import Settings
-
+from cohegraph.settings import Settings
 
 _PRESET, _STACK = "default", "compact"
-
-
-class Engine(StrEnum):
-    """Who computes features."""
-
-    LOCAL = "local"
-    RAY = "ray"
+Engine = StrEnum("Engine", ["local", "ray"])
 
 
 def command(
@@ -37,17 +25,15 @@ def command(
     id_column: options.IdColumn = None,
     preset_name: Annotated[str, Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")] = _PRESET,
     stack: options.StackName = _STACK,
-    model: Annotated[
-        str | None, Option(help="Use the settings of this model, so that it can assess the features.")
-    ] = None,
+    model: Annotated[str | None, Option(help="Use the settings of this model, which can then assess them.")] = None,
     changes: options.Changes = None,
     skip_empty: options.SkipEmpty = False,
     replace: Annotated[bool, Option("--replace", help="Replace the features of another corpus in the folder.")] = False,
     workers: Annotated[int | None, Option(min=1, max=4096, help="Processes; by default one per core.")] = None,
-    engine: Annotated[Engine, Option(help="Compute in processes of this machine, or with Ray.")] = Engine.LOCAL,
+    engine: Annotated[Engine, Option(help="Compute in processes of this machine, or with Ray.")] = Engine.local,
     address: Annotated[str | None, Option(help="A Ray cluster; by default a local Ray is started.")] = None,
     shard: Annotated[
-        int, Option(min=1, max=1_000_000, help="Documents per file: the most to recompute after a stop.")
+        int, Option(min=1, max=1_000_000, help="Documents per file: the most to redo after a stop.")
     ] = 512,
     device: options.Device = "auto",
 ) -> None:
@@ -57,14 +43,14 @@ def command(
     documents were added. The files are the same whatever the number of workers, and whoever computed them.
     """
     settings = _settings(preset_name, stack, model, changes)
-    if address and engine is not Engine.RAY:
+    if address and engine is not Engine.ray:
         raise CohegraphError("--address is that of a Ray cluster: add --engine ray.", code="address-without-ray")
     from cohegraph.corpora.columns import Columns
     from cohegraph.corpora.stream import Documents
     from cohegraph.features import Featurizer
     from cohegraph.features.store import check_target, is_store
     from cohegraph.scale.engine import LocalEngine
-    from cohegraph.scale.featurizing import LocalSource, featurize
+    from cohegraph.scale.featurizing import LocalSource, Source, featurize
     from cohegraph.scale.processes import cores
 
     names = (text_column, label_column or options.LABEL, group_column, id_column)
@@ -72,7 +58,7 @@ def command(
     check_target(out)
     featurizer = Featurizer(settings, device=device)
     source: Source
-    if engine is Engine.RAY:
+    if engine is Engine.ray:
         from cohegraph.scale.ray_source import RaySource
 
         source = RaySource(corpus, columns, featurizer, address=address, workers=workers)
@@ -98,9 +84,7 @@ def _settings(preset_name: str, stack: str, model: str | None, changes: list[str
     if model is None:
         return preset(preset_name, stack).replaced(options.parsed(changes))
     if changes or (preset_name, stack) != (_PRESET, _STACK):
-        raise CohegraphError(
-            "The settings are those of --model: leave out --preset, --stack and --set.", code="two-settings"
-        )
+        raise CohegraphError("Use --model without --preset, --stack and --set.", code="two-settings")
     from cohegraph.models import load
 
     return load(model).settings_

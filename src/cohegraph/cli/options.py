@@ -62,9 +62,7 @@ def parsed(changes: list[str] | None) -> dict[str, Any]:
 def standard_input(command: str) -> str:
     """The name of standard input, for a command without a file; an error where it is a terminal."""
     if sys.stdin.isatty():
-        raise CohegraphError(
-            f"Name a file to {command}, or - to type or pipe a text: cohegraph {command} FILE.txt", code="no-input"
-        )
+        raise CohegraphError(f"Name a file, or - for standard input: cohegraph {command} FILE.txt", code="no-input")
     return STANDARD_INPUT
 
 

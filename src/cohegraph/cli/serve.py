@@ -47,17 +47,13 @@ def serve(
     """
     limits = _limits(limit or [])
     if token is not None and not _TOKEN.fullmatch(token):
-        raise CohegraphError(
-            "The token cannot be sent in a header: choose one of letters, digits and -._~+/= only.", code="bad-token"
-        )
+        raise CohegraphError("The token may have letters, digits and -._~+/= only: choose another.", code="bad-token")
     if not host.strip():
         raise CohegraphError("There is no host to listen on: name one, such as --host 127.0.0.1.", code="no-host")
     folder = folder_of(model)
     for package in _PACKAGES:
         if find_spec(package) is None:
-            raise MissingPartError(
-                f"The server needs the package '{package}': install it with pip install \"cohegraph[serve]\"."
-            )
+            raise MissingPartError(f"The package '{package}' is missing: run pip install \"cohegraph[serve]\".")
     sock = bound(host, port)
     # These import torch and FastAPI, which takes seconds: what is wrong with the options is said before.
     from cohegraph.serve.api import create_app
@@ -89,9 +85,7 @@ def serve(
 def _limits(changes: list[str]) -> Limits:
     for change in changes:
         if "=" not in change:
-            raise CohegraphError(
-                f"'{change}' is not a limit: write NAME=VALUE, such as sentences=500.", code="bad-limit"
-            )
+            raise CohegraphError(f"'{change}' is not a limit: write it as sentences=500.", code="bad-limit")
     return Limits.of(options.parsed(changes))
 
 

@@ -1,19 +1,14 @@
 """``cohegraph systems``: what can be trained and compared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Option
 
-from cohegraph.cli.output import console, new_table, plain, show
+from cohegraph.cli.output import console, new_table, plain, print_json, show
 from cohegraph.settings import Settings
-
-if TYPE_CHECKING:
-    from cohegraph.systems.system import System
 
 _MATERIAL = {"states": "states of tokens", "words": "word vectors", "grid": "roles of entities"}
 
@@ -37,19 +32,16 @@ def systems(
                 "hyper_parameters": one.hyper_parameters,
                 "search": one.search,
             }
-            print(json.dumps(about, ensure_ascii=False))
+            print_json(about)
         return
     shared = {item.name for item in fields(SequenceModel)}
     table = new_table("name", "what it is", "citation", "needs", "hyper-parameters")
     table.columns[0].no_wrap = True
     for one in made:
         needs = ", ".join(_MATERIAL.get(name, name) for name in sorted(one.needs))
-        own = {
-            name: value
-            for name, value in one.hyper_parameters.items()
-            if not (isinstance(one, SequenceModel) and name in shared)
-        }
-        common = "as all on tokens; " if isinstance(one, SequenceModel) else ""
+        on_tokens = isinstance(one, SequenceModel)
+        own = {name: value for name, value in one.hyper_parameters.items() if not (on_tokens and name in shared)}
+        common = "as all on tokens; " if on_tokens else ""
         table.add_row(*plain(one.name, _in_a_line(one), one.citation, needs, f"{common}{_shown(own)}".rstrip("; ")))
     console().print(table)
     example = next(one for one in made if isinstance(one, SequenceModel))
@@ -63,7 +55,7 @@ def systems(
     )
 
 
-def _in_a_line(system: System) -> str:
+def _in_a_line(system: object) -> str:
     """The first line of what its class says."""
     return (type(system).__doc__ or "").split("\n")[0].rstrip(".")
 

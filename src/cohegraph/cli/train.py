@@ -29,15 +29,7 @@ if TYPE_CHECKING:
     from cohegraph.settings import ObjectiveSettings, Settings
 
 _METHOD, _STACK = "gcn", "compact"
-
-
-class Objective(StrEnum):
-    """What can be learnt."""
-
-    LEVELS = "levels"
-    ORDINAL = "ordinal"
-    RATING = "rating"
-    RANKING = "ranking"
+Objective = StrEnum("Objective", ["levels", "ordinal", "rating", "ranking"])
 
 
 def train(
@@ -67,10 +59,10 @@ def train(
     skip_unlabelled: options.SkipUnlabelled = False,
     skip_empty: options.SkipEmpty = False,
     keep_neighbours: Annotated[
-        bool, Option("--keep-neighbours", help="Keep ids, levels and patterns of the documents, for explanations.")
+        bool, Option("--keep-neighbours", help="Keep ids, levels and patterns, to name similar documents.")
     ] = False,
     keep_texts: Annotated[
-        bool, Option("--keep-texts", help="Keep texts too: anyone with the model can read them.")
+        bool, Option("--keep-texts", help="Keep texts too: they can be read from the model.")
     ] = False,
     id_column: options.IdColumn = None,
     workers: Annotated[int, Option(min=1, max=1024, help="Processes that train together on a folder of features.")] = 1,
@@ -100,11 +92,9 @@ def train(
     target = check_target(out)
     model, in_chunks = _new_model(system, settings, wanted, order, device, graded)
     if workers > 1 and not in_chunks:
-        raise CohegraphError(
-            f"Several workers cannot train the system '{system}' on {corpus}: leave out --workers, or train "
-            f"'{_METHOD}' on a folder of 'cohegraph featurize'.",
-            code="workers-without-chunks",
-        )
+        remedy = f"leave out --workers, or train '{_METHOD}' on a folder of 'cohegraph featurize'"
+        message = f"Several workers cannot train the system '{system}' on {corpus}: {remedy}."
+        raise CohegraphError(message, code="workers-without-chunks")
     options.set_threads(threads)
     unfinished = target.with_name(f"{target.name}.unfinished")
 
@@ -149,10 +139,8 @@ def _of_store(folder: Path, columns: Columns, keep_texts: bool) -> StoredCorpus:
     if keep_texts:
         raise CohegraphError(f"{folder} holds features and no texts: train without --keep-texts.", code="no-texts")
     if columns != Columns(options.TEXT, options.LABEL, skip_unlabelled=columns.skip_unlabelled):
-        raise CohegraphError(
-            f"{folder} holds features: name columns when they are made, with 'cohegraph featurize'.",
-            code="columns-of-features",
-        )
+        remedy = "name columns when they are made, with 'cohegraph featurize'"
+        raise CohegraphError(f"{folder} holds features: {remedy}.", code="columns-of-features")
     return FeatureStore(folder).labelled(skip_unlabelled=columns.skip_unlabelled, show_progress=True)
 
 

@@ -27,10 +27,8 @@ def read_asap(file: Path, *, partial: bool = False) -> Corpus:
     documents = []
     for row in official_rows(file, _COLUMNS, "ASAP"):
         if row["score"] is None or _SWALLOWED.search(str(row["text"])):
-            raise DamagedFileError(
-                f"{row.place} (essay {row['id']}) runs into the next: a quotation mark in it is not closed.",
-                code="open-quotation",
-            )
+            message = f"{row.place} (essay {row['id']}) runs into the next: a quotation mark in it is not closed."
+            raise DamagedFileError(message, code="open-quotation")
         if is_missing(row["score"]):
             continue
         number = int(row.number("set", 1, 8, whole=True))
@@ -41,5 +39,5 @@ def read_asap(file: Path, *, partial: bool = False) -> Corpus:
         documents.append(Labelled(f"{number}/{row['id']}", row.text(), level, f"set {number}", score=score))
     documents.sort(key=lambda document: document.section)
     corpus = Corpus.of("ASAP", documents)
-    check_sizes("ASAP", Counter(corpus.sections), {f"set {n}": sizes for n, sizes in _SIZES.items()}, partial=partial)
+    check_sizes("ASAP", Counter(corpus.sections), {f"set {n}": sizes for n, sizes in _SIZES.items()}, partial)
     return corpus

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cohegraph.corpora.columns import Entry
-from cohegraph.corpora.tables import Row, is_missing, read_rows
+from cohegraph.corpora.tables import Row, is_missing, missing_column, read_rows
 from cohegraph.errors import CohegraphError
 
 LEVELS = ("low", "medium", "high")
@@ -59,14 +59,10 @@ class Corpus:
         if len({len(column) for name in _COLUMNS if (column := getattr(self, name)) is not None}) > 1:
             raise ValueError("the columns of a corpus differ in length")
         for label in set(self.labels) - set(self.levels) if self.levels else ():
-            raise CohegraphError(
-                f"{self.name} has the label '{label}', which is none of its levels.", code="unknown-level"
-            )
+            raise CohegraphError(f"The label '{label}' is not a level of {self.name}.", code="unknown-level")
 
     @classmethod
-    def of(
-        cls, name: str, documents: Sequence[Labelled], levels: Sequence[Any] = LEVELS, *, ordered: bool = True
-    ) -> Self:
+    def of(cls, name: str, documents: Sequence[Labelled], levels: Sequence[Any] = LEVELS, ordered: bool = True) -> Self:
         """The corpus of these documents, in their order."""
         if not documents:
             raise CohegraphError(f"{name} has no labelled documents.", code="no-documents")
@@ -146,11 +142,9 @@ class OfficialRow(Row):
         except ValueError:
             value = float("nan")
         if not low <= value <= high or (whole and value != int(value)):
-            raise CohegraphError(
-                f"{self.place}: the {column} is '{self[column]}', not a {'whole ' if whole else ''}number from {low:g} "
-                f"to {high:g}.",
-                code="not-a-number",
-            )
+            wanted = f"a {'whole ' if whole else ''}number from {low:g} to {high:g}"
+            message = f"{self.place}: the {column} is '{self[column]}', not {wanted}."
+            raise CohegraphError(message, code="not-a-number")
         return value
 
 
@@ -170,11 +164,7 @@ def official_rows(file: Path, columns: Mapping[str, Sequence[str]], corpus: str)
     for wanted, names in columns.items():
         match = next((found[name.lower()] for name in names if name.lower() in found), None)
         if match is None:
-            raise CohegraphError(
-                f"{file} is not an official file of {corpus}: it has no column '{names[0]}' (its columns: "
-                f"{', '.join(map(str, rows[0]))}).",
-                code="missing-column",
-            )
+            raise missing_column(f"{file} is not an official file of {corpus}: it", names[0], map(str, rows[0]))
         chosen[wanted] = match
     return [
         OfficialRow({wanted: row.get(name) for wanted, name in chosen.items()}, f"{file}, row {number}")
@@ -182,9 +172,7 @@ def official_rows(file: Path, columns: Mapping[str, Sequence[str]], corpus: str)
     ]
 
 
-def check_sizes(
-    corpus: str, found: Mapping[str, int], published: Mapping[str, Sequence[int]], *, partial: bool
-) -> None:
+def check_sizes(corpus: str, found: Mapping[str, int], published: Mapping[str, Sequence[int]], partial: bool) -> None:
     """Raise where a part of a corpus is not as large as published, unless a partial corpus was asked for."""
     wrong = [
         f"{part} has {found.get(part, 0):,} documents instead of {sizes[0]:,}"

@@ -26,9 +26,7 @@ def read_gcdc(
     """The domains wanted, or all four; of a partial corpus those whose files are in the folder."""
     check_sections(sections or (), _DOMAINS, "GCDC")
     if not folder.is_dir():
-        raise CohegraphError(
-            f"GCDC is a folder with Clinton_train.csv and seven files more, and {folder} is none.", code="missing-file"
-        )
+        raise CohegraphError(f"{folder} is not a folder with the eight files of GCDC.", code="missing-file")
     domains = [domain for domain in _DOMAINS if sections is None or domain in sections]
     files = {domain: {split: folder / f"{domain}_{split}.csv" for split in _SIZES} for domain in domains}
     missing = [file.name for splits in files.values() for file in splits.values() if not file.exists()]
@@ -45,10 +43,9 @@ def read_gcdc(
         for row in rows:
             level = _LEVELS.get(str(row["label"]).strip().removesuffix(".0"))
             if level is None:
-                raise CohegraphError(
-                    f"{row.place} has the {label} '{row['label']}', not 1, 2 or 3.", code="unknown-level"
-                )
+                message = f"{row.place} has the {label} '{row['label']}', not 1, 2 or 3."
+                raise CohegraphError(message, code="unknown-level")
             name = f"{domain}/{split}/{row['id']}"
             documents.append(Labelled(name, row.text(), level, domain, test=split == "test"))
-    check_sizes("GCDC", sizes, published, partial=partial)
+    check_sizes("GCDC", sizes, published, partial)
     return Corpus.of("GCDC", documents)

@@ -83,9 +83,8 @@ def _score(entry: Entry) -> float:
     except (TypeError, ValueError):
         score = math.nan
     if not math.isfinite(score):
-        raise CohegraphError(
-            f"The score of {entry.name} is '{entry.further['score']}', not a finite number.", code="not-a-number"
-        )
+        given = entry.further["score"]
+        raise CohegraphError(f"The score of {entry.name} is '{given}', not a finite number.", code="not-a-number")
     return score
 
 

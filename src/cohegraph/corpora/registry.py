@@ -36,9 +36,8 @@ def read_corpus(
 ) -> Corpus:
     """The corpus at a place, or some sections of it; ``options`` are the keyword arguments of its reader."""
     if kind not in READERS:
-        raise CohegraphError(
-            f"There is no reader for '{kind}': choose from {', '.join(READERS)}.", code="unknown-corpus"
-        )
+        choice = ", ".join(READERS)
+        raise CohegraphError(f"There is no reader for '{kind}': choose from {choice}.", code="unknown-corpus")
     if not place.exists():
         raise CohegraphError(f"There is no file or folder {place}: say where the corpus is.", code="missing-file")
     reader, given = READERS[kind], dict(options or {})
@@ -46,9 +45,8 @@ def read_corpus(
     known = [name for name in list(signature(reader).parameters)[1:] if name != _SECTIONS]
     for name, value in given.items():
         if name not in known:
-            raise CohegraphError(
-                f"The corpus '{kind}' has no option '{name}': it has {', '.join(known)}.", code="unknown-option"
-            )
+            message = f"The corpus '{kind}' has no option '{name}': it has {', '.join(known)}."
+            raise CohegraphError(message, code="unknown-option")
         try:
             TypeAdapter(hints[name]).validate_python(value, strict=True)
         except ValidationError as error:

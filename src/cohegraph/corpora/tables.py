@@ -71,9 +71,8 @@ def check_table(file: Path, wanted: Iterable[str], *, bad_row: BadRow = refuse) 
 
 def missing_column(place: object, column: str, found: Iterable[str]) -> CohegraphError:
     """The error of a table without a column."""
-    return CohegraphError(
-        f"{place} has no column '{column}': its columns are {', '.join(found)}.", code="missing-column"
-    )
+    names = ", ".join(found)
+    return CohegraphError(f"{place} has no column '{column}': its columns are {names}.", code="missing-column")
 
 
 def read_rows(
@@ -213,9 +212,7 @@ def _binary(name: str) -> CohegraphError:
 
 
 def _not_utf8(name: str, place: int) -> CohegraphError:
-    return CohegraphError(
-        f"{name} is not UTF-8 (byte {place} is not valid): save it as plain UTF-8 text.", code="not-utf-8"
-    )
+    return CohegraphError(f"{name} is not UTF-8 (byte {place}): save it as plain UTF-8 text.", code="not-utf-8")
 
 
 def _must_exist(file: Path) -> None:

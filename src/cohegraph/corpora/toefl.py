@@ -27,19 +27,15 @@ def read_toefl(folder: Path, *, partial: bool = False) -> Corpus:
     index = _index(folder)
     texts = next((index.parent / place for place in _PLACES if any((index.parent / place).glob("*.txt"))), None)
     if texts is None:
-        raise CohegraphError(
-            f"There are no essays beside {index}: TOEFL11 has them in responses/original.", code=_MISSING
-        )
+        raise CohegraphError(f"{index.parent} has no essays in responses/original.", code=_MISSING)
     documents, missing = [], []
     for row in official_rows(index, _COLUMNS, "TOEFL11"):
         level, prompt = str(row["level"]).strip().lower(), str(row["prompt"]).strip().upper()
         prompt = prompt if prompt.startswith("P") else f"P{prompt}"
         if level not in LEVELS or prompt not in _SIZES:
-            raise CohegraphError(
-                f"{row.place}: '{row['prompt']}' and '{row['level']}' are not a prompt from P1 to P8 and a level low, "
-                "medium or high.",
-                code="unknown-level",
-            )
+            wanted = "a prompt from P1 to P8 and a level low, medium or high"
+            message = f"{row.place}: '{row['prompt']}' and '{row['level']}' are not {wanted}."
+            raise CohegraphError(message, code="unknown-level")
         file = texts / str(row["file"]).strip()
         if not file.is_file():
             missing.append(file.name)
@@ -51,7 +47,7 @@ def read_toefl(folder: Path, *, partial: bool = False) -> Corpus:
     if not documents:
         raise CohegraphError(f"None of the essays of {index} is in {texts}.", code=_MISSING)
     corpus = Corpus.of("TOEFL11", sorted(documents, key=lambda document: (document.section, document.id)))
-    check_sizes("TOEFL11", Counter(corpus.sections), _SIZES, partial=partial)
+    check_sizes("TOEFL11", Counter(corpus.sections), _SIZES, partial)
     return corpus
 
 
@@ -60,7 +56,5 @@ def _index(folder: Path) -> Path:
         raise CohegraphError(f"TOEFL11 is a folder with an index.csv in it, and {folder} is none.", code=_MISSING)
     found = sorted(folder.rglob("index.csv"), key=lambda file: (len(file.parts), file))
     if not found:
-        raise CohegraphError(
-            f"There is no index.csv in {folder} or below it: is it TOEFL11 (LDC2014T06)?", code=_MISSING
-        )
+        raise CohegraphError(f"There is no index.csv of TOEFL11 in {folder} or below it.", code=_MISSING)
     return found[0]

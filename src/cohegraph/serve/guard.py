@@ -118,9 +118,8 @@ class Guard:
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         most, seen, unlimited = self._limits.body, 0, scope["path"] == STREAM
-        too_large = ProblemError(
-            413, "body-too-large", f"The request is larger than {most} bytes: send less at once, or use {STREAM}."
-        )
+        remedy = f"send less at once, or use {STREAM}"
+        too_large = ProblemError(413, "body-too-large", f"The request is larger than {most} bytes: {remedy}.")
 
         async def limited() -> Message:
             nonlocal seen

@@ -118,9 +118,7 @@ def _not_valid(error: RequestValidationError) -> ProblemError:
     if first["type"] == "json_invalid":
         return ProblemError(400, "not-json", f"The body is not JSON from character {steps[0]} on: correct it there.")
     if within == "body" and isinstance(error.body, bytes):
-        return ProblemError(
-            415, "wrong-content-type", "The body is not declared as JSON: send 'Content-Type: application/json'."
-        )
+        return ProblemError(415, "wrong-content-type", "Send the body with 'Content-Type: application/json'.")
     place = ".".join(steps)[:_LONGEST_PLACE]
     if not place:
         return ProblemError(422, f"invalid-{within}", f"The {within} is not valid: {in_words(first)}.")
