@@ -209,7 +209,7 @@ def test_where_a_table_is_not_utf8(one_sentence, tmp_path):
     file = tmp_path / "bad.jsonl"
     for place in (30, 2**20 - 1, 2**20 + 1, 2**21 + 7):
         file.write_bytes(b'{"text": "' + b"a" * (place - 10) + b'\xff"}\n')
-        assert f"(byte {place} is not valid)" in one_sentence("assess", file)
+        assert f"(byte {place})" in one_sentence("assess", file)
     file.write_bytes(b'{"text": "\xc3')
     assert "is not valid" in one_sentence("assess", file)
 
