@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from contextlib import contextmanager
 
@@ -32,6 +34,29 @@ def refused(code, kind=CohegraphError):
         yield caught
     assert caught.value.code == code
     assert "\n" not in str(caught.value)
+
+
+_REFUSALS = """
+import json, sys
+from cohegraph.cli.app import app
+from cohegraph.errors import CohegraphError
+found = []
+for arguments in json.loads(sys.argv[1]):
+    try:
+        app(arguments, standalone_mode=False)
+    except CohegraphError as error:
+        found.append(error.code)
+print(json.dumps([found, "torch" in sys.modules]))
+"""
+
+
+def refused_without_torch(calls):
+    """The codes with which commands are refused, all in one process, which has not imported torch after the last."""
+    arguments = json.dumps([[str(one) for one in call] for call in calls])
+    command = [sys.executable, "-c", _REFUSALS, arguments]
+    found, with_torch = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert not with_torch
+    return found
 
 
 def made_features(documents: int, seed: int, k: int = 4, dimensions: int = 12) -> Features:

@@ -28,7 +28,7 @@ def test_cache_of_features(run, one_sentence, tmp_path, monkeypatch, shipped, st
     code, out, _ = run("cache", "verify")
     assert (code, out) == (
         2,
-        "6 entries looked at, 1 of them damaged, which are removed and will be computed anew.\n",
+        "6 entries looked at, 1 of them damaged, which are removed and will be computed again.\n",
     )
     assert run("cache", "verify")[1] == "5 entries looked at, 0 of them damaged.\n"
     assert "Nothing was removed" in run("cache", "clear", stdin=b"n\n")[1]
@@ -40,7 +40,7 @@ def test_cache_of_a_store(run, one_sentence, store, tmp_path):
     code, out, _ = run("cache", "info", store)
     assert code == 0
     assert "features of 36 documents in 4 files" in " ".join(out.split())
-    assert "all as they were written" in run("cache", "verify", store)[1]
+    assert run("cache", "verify", store)[0] == 0
     file = shards_in(store)[2]
     file.write_bytes(file.read_bytes()[:-1])
     code, _, err = run("cache", "verify", store)

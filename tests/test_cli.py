@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from material import COMMAND, TEXT, codes
+from material import COMMAND, TEXT, codes, refused_without_torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from cohegraph import load
@@ -332,6 +332,29 @@ def test_experiment_on_a_table(run, small_corpus, tmp_path, monkeypatch):
     # Figures take longest, and are the same again.
     monkeypatch.setattr("cohegraph.experiments.report.write_figures", lambda *_: [])
     assert run(*arguments, "--out", tmp_path / "out", "--cores", "1")[1] == out
+
+
+def test_bad_options_of_train_are_refused_before_torch_is_imported(tmp_path, small_corpus):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("Not a model.")
+    calls = [
+        ("no-system", ["--system", "gnc"]),
+        ("no-setting", ["--set", "speed=1"]),
+        ("no-setting", ["--set", "training.speed=1"]),
+        ("bad-setting", ["--set", "subgraphs.k=99"]),
+        ("bad-setting", ["--set", "subgraphs.k"]),
+        ("no-preset", ["--preset", "papers"]),
+        ("no-stack", ["--stack", "papers"]),
+        ("bad-folds", ["--folds", "1"]),
+        ("bad-folds", ["--folds", "90"]),
+        ("foreign-folder", ["--out", tmp_path / "other"]),
+        ("bad-rating", ["--objective", "rating"]),
+        ("no-groups", ["--objective", "ranking"]),
+        ("unknown-level", ["--levels", "bad,good"]),
+        ("no-device", ["--device", "gpu"]),
+    ]
+    train = ["train", small_corpus, "--out", tmp_path / "model"]
+    assert refused_without_torch([*train, *call] for _, call in calls) == [code for code, _ in calls]
 
 
 def test_bad_calls_of_experiment(failing, one_sentence, small_corpus, tmp_path):

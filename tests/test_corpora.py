@@ -281,9 +281,9 @@ def test_scores_and_ids_of_an_own_table(tmp_path):
     ("kind", "options", "wanted"),
     [
         ("ellipse", {"by_prompt": "false"}, "true or false"),
-        ("ellipse", {"score": 5}, '"cohesion" or "overall"'),
-        ("ellipse", {"score": "vocabulary"}, '"cohesion" or "overall"'),
-        ("gcdc", {"label": 5}, '"labelA" or "labelM"'),
+        ("ellipse", {"score": 5}, "'cohesion' or 'overall'"),
+        ("ellipse", {"score": "vocabulary"}, "'cohesion' or 'overall'"),
+        ("gcdc", {"label": 5}, "'labelA' or 'labelM'"),
         ("hanna", {"partial": "no"}, "true or false"),
         ("table", {"levels": 5}, "a list"),
         ("table", {"levels": "low"}, "a list"),

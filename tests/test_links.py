@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from material import refused
+from material import codes, refused
 from strategies import sentence_graphs
 
 from cohegraph import CoherenceModel
@@ -261,3 +261,24 @@ def test_a_linker_of_ones_own_is_counted_cached_drawn_and_explained(starter, tin
         assert ("capitals)" in out) == shown
     with refused("other-settings"):
         model.assess(plain.featurize(texts))
+
+
+def test_nouns_are_spoken_of_only_where_they_make_links(starter, tiny_bert):
+    testclient = pytest.importorskip("fastapi.testclient", reason="the extra 'serve' is not installed")
+    from cohegraph.serve.api import create_app
+    from cohegraph.serve.page import add_page
+
+    changes = {"encoder.source": str(tiny_bert), "training.epochs": 3, "training.hidden": 4}
+    for linkers in ("nouns", "capitals"):
+        model = CoherenceModel(settings=Settings().replaced(changes | {"links.linkers": linkers}))
+        model.fit([one.text for one in starter[:9]], ["low", "medium", "high"] * 3)
+        app = create_app(model)
+        add_page(app)
+        found = model.explain("We met Anna. Later Anna wrote to us. The train was late. Nobody saw Anna.", what_if=0)
+        assert found.linkers == [linkers]
+        assert ("noun" in fragment(found)) == (linkers == "nouns")
+        page = testclient.TestClient(app, base_url="http://127.0.0.1").get("/").text
+        assert f'data-linkers="{linkers}"' in page
+        assert ("noun" in page) == (linkers == "nouns")
+        without = model.assess(["We ran. They sat. You left. It rained."])[0]
+        assert ("no-noun" in codes(without.notices)) == (linkers == "nouns")

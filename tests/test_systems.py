@@ -66,6 +66,10 @@ def fitted(name, seed=0, on_epoch=None):
     return small(name).fit(Lesson(TRAINING, Levels(LEVELS), DEV, seed, on_epoch))
 
 
+def test_systems_are_registered_under_their_names():
+    assert [system.name for system in SYSTEMS.values()] == list(SYSTEMS)
+
+
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_probabilities(name):
     found = fitted(name).predict(TEST.features)

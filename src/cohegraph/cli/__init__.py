@@ -1,7 +1,5 @@
 """The command: a thin skin. Each subcommand parses its arguments, calls the package and prints."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal
@@ -63,7 +61,7 @@ def _run() -> int:
         else:
             command = context.command_path if context is not None else "cohegraph"
             sentence = " ".join(error.format_message().split()).rstrip(".")
-            complain(f"{sentence}; {command} --help tells what it takes.")
+            complain(f"{sentence}; see '{command} --help'.")
         return int(error.exit_code)
     return int(code or 0)
 

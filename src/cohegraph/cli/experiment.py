@@ -6,54 +6,42 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from cohegraph.cli import INTERRUPTED
-from cohegraph.cli.options import Device, SkipEmpty, SkipUnlabelled, set_threads
-from cohegraph.cli.output import complain, console, plain, results_table, say
+from cohegraph.cli import options
+from cohegraph.cli.output import console, interruptible, new_table, plain, say, show
 from cohegraph.corpora.tables import is_table
 from cohegraph.errors import CohegraphError
 from cohegraph.experiments.ready import ready_experiments
 from cohegraph.presets import STACKS
-from cohegraph.settings import parse_change
 
 if TYPE_CHECKING:
     from cohegraph.experiments.plan import Experiment
 
 
 def experiment(
-    plan: Annotated[
-        str, typer.Argument(help="An experiment file (TOML), the name of a ready one, or a table of graded documents.")
-    ],
-    out: Annotated[Path | None, typer.Option(help="The folder of results; by default experiments/NAME.")] = None,
-    corpus: Annotated[Path | None, typer.Option(help="Where the corpus is, if not where the plan says.")] = None,
-    stack: Annotated[str | None, typer.Option(help=f"Pretrained parts: {', '.join(STACKS)}.")] = None,
-    sections: Annotated[
-        str | None, typer.Option(help="Only these sections (domains, prompts), with commas between.")
-    ] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Use an incomplete corpus as it is.")] = False,
-    systems: Annotated[str | None, typer.Option(help="Only these systems, with commas between.")] = None,
-    folds: Annotated[int | None, typer.Option(min=2, help="Folds of a section.")] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="How many seeds each fold is trained with.")
-    ] = None,
-    label_column: Annotated[str | None, typer.Option(help="The column with the level, for a table.")] = None,
-    text_column: Annotated[str | None, typer.Option(help="The column with the text, for a table.")] = None,
-    section_column: Annotated[str | None, typer.Option(help="A column of parts that are tested by themselves.")] = None,
-    group_column: Annotated[
-        str | None, typer.Option(help="A column (prompt, author) whose groups are never split between folds.")
-    ] = None,
-    skip_unlabelled: SkipUnlabelled = False,
-    skip_empty: SkipEmpty = False,
-    levels: Annotated[str | None, typer.Option(help="The levels of a table from lowest to highest.")] = None,
-    changes: Annotated[
-        list[str] | None, typer.Option("--set", help="Change one setting, such as subgraphs.k=5; may be repeated.")
-    ] = None,
+    plan: Annotated[str, Argument(help="An experiment file (TOML), the name of a ready one, or a graded table.")],
+    out: Annotated[Path | None, Option(help="The folder of results; by default experiments/NAME.")] = None,
+    corpus: Annotated[Path | None, Option(help="Where the corpus is, if not where the plan says.")] = None,
+    stack: Annotated[str | None, Option(help=f"Pretrained parts: {', '.join(STACKS)}.")] = None,
+    sections: Annotated[str | None, Option(help="Only these sections (domains, prompts), separated by commas.")] = None,
+    partial: Annotated[bool, Option("--partial", help="Use an incomplete corpus as it is.")] = False,
+    systems: Annotated[str | None, Option(help="Only these systems, separated by commas.")] = None,
+    folds: Annotated[int | None, Option(min=2, help="Folds of a section.")] = None,
+    seeds: Annotated[int | None, Option(min=1, max=1000, help="How many seeds each fold is trained with.")] = None,
+    label_column: Annotated[str | None, Option(help="The column with the level, for a table.")] = None,
+    text_column: Annotated[str | None, Option(help="The column with the text, for a table.")] = None,
+    section_column: Annotated[str | None, Option(help="A column of parts that are tested by themselves.")] = None,
+    group_column: options.GroupColumn = None,
+    skip_unlabelled: options.SkipUnlabelled = False,
+    skip_empty: options.SkipEmpty = False,
+    levels: Annotated[str | None, Option(help="The levels of a table from lowest to highest.")] = None,
+    changes: Annotated[list[str] | None, Option("--set", help="Change a setting: subgraphs.k=5; repeatable.")] = None,
     best_on_test: Annotated[
-        bool, typer.Option("--best-on-test", help="Also print the best accuracy on test, which is not a result.")
+        bool, Option("--best-on-test", help="Also show the best test accuracy: not a result.")
     ] = False,
-    cores: Annotated[int | None, typer.Option(min=1, max=1024, help="Folds that run side by side.")] = None,
-    device: Device = "auto",
+    cores: Annotated[int | None, Option(min=1, max=1024, help="Folds that run side by side.")] = None,
+    device: options.Device = "auto",
 ) -> None:
     """Compare systems on a corpus under the same protocol.
 
@@ -63,9 +51,9 @@ def experiment(
     wanted = {
         "stack": stack,
         "corpus.path": None if corpus is None else str(corpus),
-        "corpus.sections": _listed(sections),
+        "corpus.sections": options.listed(sections),
         "corpus.options.partial": partial or None,
-        "only_systems": _listed(systems),
+        "only_systems": options.listed(systems),
         "protocol.folds": folds,
         "protocol.seeds": None if seeds is None else list(range(seeds)),
         "protocol.best_on_test": best_on_test or None,
@@ -75,12 +63,11 @@ def experiment(
         "label_column": label_column,
         "section_column": section_column,
         "group_column": group_column,
-        "levels": _listed(levels),
+        "levels": options.listed(levels),
         "skip_unlabelled": skip_unlabelled or None,
         "skip_empty": skip_empty or None,
     }
-    settings = dict(parse_change(change) for change in changes or [])
-    found = _plan(plan, _given(wanted), _given(columns), settings)
+    found = _plan(plan, _given(wanted), _given(columns), options.parsed(changes))
 
     from cohegraph.experiments.outcome import Outcome
     from cohegraph.experiments.report import write_report
@@ -88,12 +75,9 @@ def experiment(
     from cohegraph.experiments.runner import run_experiment
 
     folder = out or Path("experiments") / found.name
-    set_threads(cores)
-    try:
+    options.set_threads(cores)
+    with interruptible(lambda: f"what is finished is in {folder}; run the same command again to resume"):
         finished = run_experiment(found, folder, cores=cores, device=device, show_progress=True)
-    except KeyboardInterrupt:
-        complain(f"Interrupted: what is finished is in {folder}; run the same command again to resume.")
-        raise typer.Exit(INTERRUPTED) from None
     if not finished.work.corpus.ordered:
         how = "--levels" if is_table(Path(plan)) else "levels among the options of the corpus"
         say(f"The order of these levels is not known: name them from lowest to highest with {how}.")
@@ -101,27 +85,25 @@ def experiment(
     outcome = Outcome(finished)
     page = write_report(outcome, folder, device=device)
     measures = all_measures(outcome)
-    console().print(results_table(measures))
+    table = new_table(measures.columns[0], right=measures.columns[1:], title=measures.title)
+    for row in measures.texts():
+        table.add_row(*plain(*row))
+    console().print(table)
     # What is not known of the levels was said above.
-    notes = [note for note in measures.notes if note != UNORDERED]
-    console().print(*plain(*notes), style="dim")
-    console().print(*plain(f"The report is {os.path.relpath(page)}; tables and figures are beside it."))
+    console().print(*plain(*(note for note in measures.notes if note != UNORDERED)), style="dim")
+    show(f"The report is {os.path.relpath(page)}; tables and figures are beside it.")
 
 
 def _plan(plan: str, changes: dict[str, Any], columns: dict[str, Any], settings: dict[str, Any]) -> Experiment:
     ready = ready_experiments()
     file, of_table = ready.get(plan, Path(plan)), is_table(Path(plan))
     if columns and not of_table:
-        raise CohegraphError(
-            "Columns and levels are named for a table; an experiment file says them itself.", code="not-a-table"
-        )
+        raise CohegraphError("Columns and levels are options for tables, not for experiment files.", code="not-a-table")
     if not file.exists() and (of_table or file.suffix.lower() == ".toml"):
         raise CohegraphError(f"There is no file {plan}: name an experiment file or a table.", code="missing-file")
     if not file.exists():
-        raise CohegraphError(
-            f"There is no experiment file '{plan}', and no ready one of this name: choose from {', '.join(ready)}.",
-            code="no-experiment",
-        )
+        choice = f"name an experiment file or one of {', '.join(ready)}"
+        raise CohegraphError(f"There is no experiment '{plan}': {choice}.", code="no-experiment")
     # Only now: importing torch takes seconds.
     from cohegraph.experiments.plan import make_experiment, read_experiment
 
@@ -134,7 +116,3 @@ def _plan(plan: str, changes: dict[str, Any], columns: dict[str, Any], settings:
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _listed(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]

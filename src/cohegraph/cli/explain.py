@@ -1,51 +1,46 @@
 """``cohegraph explain``: why a document has its level."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
 from rich.table import Table
+from typer import Argument, Option
 
-from cohegraph.cli.options import Device, EncoderPlace, ModelName, ParserPlace, Threads, VectorsPlace, set_threads
-from cohegraph.cli.output import console, plain, print_json, say
+from cohegraph.cli import options
+from cohegraph.cli.output import console, new_table, plain, print_json, say, show
 from cohegraph.corpora.tables import decoded, is_table, read_plain_text
 from cohegraph.errors import CohegraphError
+from cohegraph.explain.explanation import Explanation, Link, Shares
 from cohegraph.files import write_atomically
 from cohegraph.models import folder_of, load
-
-if TYPE_CHECKING:
-    from cohegraph.explain.explanation import Explanation, Link
 
 _LONGEST_SENTENCE = 90
 _MOST_PATTERNS = 5
 
 
 def explain(
-    file: Annotated[str | None, typer.Argument(help="A text file, or - for standard input.")] = None,
-    model: ModelName = None,
-    against: Annotated[Path | None, typer.Option(help="An earlier version of the text, to say what changed.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Write a page in one file, with the picture.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the picture alone.")] = None,
-    what_if: Annotated[
-        int, typer.Option(min=0, help="Of how many sentences, from the loosest, the removal and move are tried.")
-    ] = 12,
-    parser: ParserPlace = None,
-    vectors: VectorsPlace = None,
-    encoder: EncoderPlace = None,
-    device: Device = "auto",
-    threads: Threads = None,
+    file: Annotated[str | None, Argument(help="A text file, or - for standard input.")] = None,
+    model: options.ModelName = None,
+    against: Annotated[Path | None, Option(help="An earlier version of the text, to say what changed.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Everything, as one JSON object.")] = False,
+    html: Annotated[Path | None, Option(help="Write a page in one file, with the picture.")] = None,
+    svg: Annotated[Path | None, Option(help="Write the picture alone.")] = None,
+    what_if: Annotated[int, Option(min=0, help="How many sentences, loosest first, to try removing and moving.")] = 12,
+    parser: options.ParserPlace = None,
+    vectors: options.VectorsPlace = None,
+    encoder: options.EncoderPlace = None,
+    device: options.Device = "auto",
+    threads: options.Threads = None,
 ) -> None:
-    """Show why a document has its level.
+    """Explain why a document has its level.
 
-    What each pattern of connected sentences counts for and against it, which sentences hang loose, what their removal
-    or move would change (found by really scoring the changed text), and which training documents connect alike.
+    Shows what each pattern of connected sentences adds to or takes from it, which sentences are not linked to others,
+    how the score changes when they are removed or moved (by scoring the changed text), and which training documents
+    have similar connections.
     """
-    file = file or _default_input()
+    file = file or options.standard_input("explain")
     text = _text(file)
     _check_targets([one for one in (html, svg) if one is not None], [file, *([] if against is None else [against])])
     before = None if against is None else _text(str(against))
@@ -56,7 +51,7 @@ def explain(
     from cohegraph.explain.explain import explain as why
     from cohegraph.explain.render import report
 
-    set_threads(threads)
+    options.set_threads(threads)
     loaded = load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
     found = why(loaded, text, what_if=what_if, rescore=lambda texts: loaded.assess(texts, show_progress=True))
     earlier = None if before is None else loaded.explain(before, what_if=0)
@@ -72,7 +67,7 @@ def explain(
     elif html is None and svg is None:
         _print(found, name)
         if comparison is not None:
-            _print_lines(comparison.in_sentences())
+            show(*comparison.in_sentences())
 
 
 def _check_targets(targets: list[Path], sources: list[Path | str]) -> None:
@@ -83,9 +78,7 @@ def _check_targets(targets: list[Path], sources: list[Path | str]) -> None:
         if target.is_dir():
             raise CohegraphError(f"{target} is a folder: name a file to write to.", code="is-a-folder")
         if not os.access(target.parent, os.W_OK):
-            raise CohegraphError(
-                f"Nothing can be written to {target.parent}: choose a folder that is there.", code="cannot-write"
-            )
+            raise CohegraphError(f"{target.parent} is not a folder to write to: choose another.", code="cannot-write")
 
 
 def _write(place: Path, content: str) -> None:
@@ -93,25 +86,13 @@ def _write(place: Path, content: str) -> None:
     say(f"Written to {place}.")
 
 
-def _default_input() -> str:
-    if sys.stdin.isatty():
-        raise CohegraphError(
-            "Name a file to explain, or - to type or pipe a text: cohegraph explain FILE.txt", code="no-input"
-        )
-    return "-"
-
-
 def _text(name: str) -> str:
     if name != "-" and is_table(Path(name)):
-        raise CohegraphError(
-            f"{name} is a table, and explain takes a single text: name a text file, or assess the table.",
-            code="is-a-table",
-        )
+        raise CohegraphError(f"{name} is a table: name a text file, or assess the table.", code="is-a-table")
     text = decoded(sys.stdin.buffer.read(), "Standard input") if name == "-" else read_plain_text(Path(name))
     if not text.strip():
-        raise CohegraphError(
-            f"{'Standard input' if name == '-' else name} has no text to explain.", code="missing-text"
-        )
+        source = "Standard input" if name == "-" else name
+        raise CohegraphError(f"{source} has no text to explain.", code="missing-text")
     return text
 
 
@@ -120,33 +101,22 @@ def _print(found: Explanation, name: str) -> None:
     sure = f" ({found.sureness})" if found.sureness else ""
     score = "" if verdict.score is None else f" Score {verdict.score:.0f} of 100."
     shares = ", ".join(f"{level} {100 * probability:.0f} %" for level, probability in verdict.probabilities.items())
-    line = f"{name}: {verdict.level}{sure}.{score}{f' {shares}.' if shares else ''}"
-    console().print(*plain(line), style="bold")
-    for notice in found.notices:
-        console().print(*plain(notice), style="yellow")
+    show(f"{name}: {verdict.level}{sure}.{score}{f' {shares}.' if shares else ''}", style="bold")
+    show(*map(str, found.notices), style="yellow")
     if found.note:
-        console().print(*plain(f"Model: {found.model}. {found.note}"), style="dim")
+        show(f"Model: {found.model}. {found.note}", style="dim")
     console().print(_sentences(found))
     if found.shares is not None and verdict.level is not None:
-        console().print(_patterns(found))
+        console().print(_patterns(found.shares))
     if found.neighbours:
         alike = ", ".join(f"{one.id} ({one.level}, {one.similarity:.2f})" for one in found.neighbours)
-        _print_lines([f"Training documents that connect alike: {alike}."])
-
-
-def _print_lines(lines: list[str]) -> None:
-    for line in lines:
-        console().print(*plain(line))
+        show(f"Training documents with similar connections: {alike}.")
 
 
 def _sentences(found: Explanation) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
     scored = found.verdict.score is not None
-    table.add_column("", justify="right")
-    table.add_column("sentence", overflow="fold")
-    table.add_column("linked with")
-    for name in ("score without it", "score if moved") if scored else ():
-        table.add_column(name, justify="right")
+    table = new_table("", "sentence", "linked with", right=("score without it", "score if moved") if scored else ())
+    table.columns[0].justify = "right"
     links_of = found.links_of()
     for one in found.sentences:
         text = " ".join(one.text.split())
@@ -181,16 +151,9 @@ def _changes(found: Explanation, number: int) -> tuple[str, str]:
     return removed, moved
 
 
-def _patterns(found: Explanation) -> Table:
+def _patterns(shares: Shares) -> Table:
     """The text and the strongest patterns, with what they add to the logit of each level."""
-    shares = found.shares
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("what counts")
-    table.add_column("times", justify="right")
-    if shares is None:
-        return table
-    for level in shares.logits:
-        table.add_column(*plain(level), justify="right")
+    table = new_table("what counts", right=("times", *shares.logits))
     rest = shares.patterns[_MOST_PATTERNS:]
     rows = [("the wording of the text", "", shares.text)]
     rows += [(f"pattern {one.pattern}", str(one.count), one.logits) for one in shares.patterns[:_MOST_PATTERNS]]

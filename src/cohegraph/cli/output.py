@@ -1,20 +1,18 @@
 """How results and complaints look in a terminal."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from cohegraph.assessment import Assessment
-
-if TYPE_CHECKING:
-    from cohegraph.experiments.table import Table as Results
+from cohegraph.cli import INTERRUPTED
 
 # A pipe or a file has no width: wide enough for every column.
 _WIDTH_OF_NO_TERMINAL = 140
@@ -28,14 +26,31 @@ def console() -> Console:
     return found if found.is_terminal else Console(width=_WIDTH_OF_NO_TERMINAL)
 
 
+def show(*lines: str, style: str = "") -> None:
+    """Lines on standard output."""
+    for line in lines:
+        console().print(*plain(line), style=style)
+
+
 def complain(sentence: str) -> None:
     """One sentence on standard error."""
     _errors.print(*plain(f"cohegraph: {sentence}"), style="red")
 
 
-def say(sentence: str) -> None:
-    """One sentence on standard error that is no complaint."""
-    _errors.print(*plain(sentence))
+def say(*sentences: str) -> None:
+    """Sentences on standard error that are no complaints."""
+    for sentence in sentences:
+        _errors.print(*plain(sentence))
+
+
+@contextmanager
+def interruptible(state: Callable[[], str]) -> Iterator[None]:
+    """When what is done in here is interrupted, say what has been done so far, and exit."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(f"Interrupted: {state()}.")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def plain(*cells: Any) -> list[Text]:
@@ -53,29 +68,20 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8"))
 
 
-def results_table(results: Results) -> Table:
-    """A table of an experiment, in a terminal."""
-    table = Table(box=None, header_style="bold", pad_edge=False, title=results.title, title_justify="left")
-    for number, name in enumerate(results.columns):
-        table.add_column(*plain(name), justify="left" if number == 0 else "right", overflow="fold")
-    for row in results.texts():
-        table.add_row(*plain(*row))
+def new_table(*left: Any, right: Iterable[Any] = (), title: str | None = None) -> Table:
+    """A table without lines: columns aligned to the left, then columns of numbers."""
+    table = Table(box=None, header_style="bold", pad_edge=False, title=title, title_justify="left")
+    for name in plain(*left):
+        table.add_column(name, overflow="fold")
+    for name in plain(*right):
+        table.add_column(name, overflow="fold", justify="right")
     return table
 
 
 def assessment_table(levels: Iterable[Any], *, with_gold: bool = False) -> Table:
     """A table with a column for each level that has a probability, to be filled with `add_assessment`."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("document", overflow="fold")
-    if with_gold:
-        table.add_column("made as")
-    table.add_column("level")
-    table.add_column("score", justify="right")
-    for level in levels:
-        table.add_column(*plain(level), justify="right")
-    table.add_column("sentences", justify="right")
-    table.add_column("links", justify="right")
-    return table
+    left = ("document", "made as", "level") if with_gold else ("document", "level")
+    return new_table(*left, right=("score", *levels, "sentences", "links"))
 
 
 def add_assessment(table: Table, name: str, result: Assessment, *, gold: str | None = None) -> None:

@@ -1,7 +1,5 @@
 """``cohegraph serve``: the page and the HTTP interface."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import threading
@@ -9,15 +7,14 @@ import webbrowser
 from importlib.util import find_spec
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from cohegraph.cli.options import Device, EncoderPlace, ModelName, ParserPlace, Threads, VectorsPlace, set_threads
+from cohegraph.cli import options
 from cohegraph.cli.output import say
 from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.models import folder_of, load
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.listening import bound
-from cohegraph.settings import parse_change
 
 TOKEN_VARIABLE = "COHEGRAPH_TOKEN"
 _PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
@@ -26,28 +23,22 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")  # as RFC 6750 has it
 
 
 def serve(
-    model: ModelName = None,
-    host: Annotated[
-        str, typer.Option(help="Where to listen; 0.0.0.0 for every network of this machine.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
-    token: Annotated[
-        str | None, typer.Option(envvar=TOKEN_VARIABLE, help="What clients must send as a bearer token.")
-    ] = None,
+    model: options.ModelName = None,
+    host: Annotated[str, Option(help="Where to listen; 0.0.0.0 for every network of this machine.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
+    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    token: Annotated[str | None, Option(envvar=TOKEN_VARIABLE, help="The bearer token that clients must send.")] = None,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option("--allow-host", help="A further name that clients may call it by, as behind a proxy."),
+        list[str] | None, Option("--allow-host", help="Another name of the server, as behind a proxy; repeatable.")
     ] = None,
     limit: Annotated[
-        list[str] | None,
-        typer.Option("--limit", help="Change a limit, such as sentences=500 (body, texts, queue, …); may be repeated."),
+        list[str] | None, Option("--limit", help="Change a limit (body, texts, queue, …): sentences=500; repeatable.")
     ] = None,
-    parser: ParserPlace = None,
-    vectors: VectorsPlace = None,
-    encoder: EncoderPlace = None,
-    device: Device = "auto",
-    threads: Threads = None,
+    parser: options.ParserPlace = None,
+    vectors: options.VectorsPlace = None,
+    encoder: options.EncoderPlace = None,
+    device: options.Device = "auto",
+    threads: options.Threads = None,
 ) -> None:
     """Serve a model: a page for people at /, an HTTP interface under /v1, described at /docs.
 
@@ -56,17 +47,13 @@ def serve(
     """
     limits = _limits(limit or [])
     if token is not None and not _TOKEN.fullmatch(token):
-        raise CohegraphError(
-            "The token cannot be sent in a header: choose one of letters, digits and -._~+/= only.", code="bad-token"
-        )
+        raise CohegraphError("The token may have letters, digits and -._~+/= only: choose another.", code="bad-token")
     if not host.strip():
         raise CohegraphError("There is no host to listen on: name one, such as --host 127.0.0.1.", code="no-host")
     folder = folder_of(model)
     for package in _PACKAGES:
         if find_spec(package) is None:
-            raise MissingPartError(
-                f"The server needs the package '{package}': install it with pip install \"cohegraph[serve]\"."
-            )
+            raise MissingPartError(f"The package '{package}' is missing: run pip install \"cohegraph[serve]\".")
     sock = bound(host, port)
     # These import torch and FastAPI, which takes seconds: what is wrong with the options is said before.
     from cohegraph.serve.api import create_app
@@ -76,7 +63,7 @@ def serve(
     loaded = load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
 
     def prepare() -> None:
-        set_threads(threads)
+        options.set_threads(threads)
         # The first text would else wait for the pretrained parts, and only then learn that one is missing.
         loaded.assess(["The server is getting ready. It reads a text."])
 
@@ -98,10 +85,8 @@ def serve(
 def _limits(changes: list[str]) -> Limits:
     for change in changes:
         if "=" not in change:
-            raise CohegraphError(
-                f"'{change}' is not a limit: write NAME=VALUE, such as sentences=500.", code="bad-limit"
-            )
-    return Limits.of(dict(parse_change(change) for change in changes))
+            raise CohegraphError(f"'{change}' is not a limit: write it as sentences=500.", code="bad-limit")
+    return Limits.of(options.parsed(changes))
 
 
 def _for_address(host: str) -> str:

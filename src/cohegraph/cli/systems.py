@@ -1,26 +1,20 @@
 """``cohegraph systems``: what can be trained and compared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
-from rich.table import Table
+from typer import Option
 
-from cohegraph.cli.output import console, plain
+from cohegraph.cli.output import console, new_table, plain, print_json, show
 from cohegraph.settings import Settings
-
-if TYPE_CHECKING:
-    from cohegraph.systems.system import System
 
 _MATERIAL = {"states": "states of tokens", "words": "word vectors", "grid": "roles of entities"}
 
 
 def systems(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a system, one a line.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object per line, one for each system.")] = False,
 ) -> None:
     """List all systems: where they come from, what they need of a document, and their hyper-parameters."""
     from cohegraph.systems.neural import SequenceModel
@@ -38,35 +32,30 @@ def systems(
                 "hyper_parameters": one.hyper_parameters,
                 "search": one.search,
             }
-            print(json.dumps(about, ensure_ascii=False))
+            print_json(about)
         return
     shared = {item.name for item in fields(SequenceModel)}
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("name", "what it is", "citation", "needs", "hyper-parameters"):
-        table.add_column(title, overflow="fold", no_wrap=title == "name")
+    table = new_table("name", "what it is", "citation", "needs", "hyper-parameters")
+    table.columns[0].no_wrap = True
     for one in made:
         needs = ", ".join(_MATERIAL.get(name, name) for name in sorted(one.needs))
-        own = {
-            name: value
-            for name, value in one.hyper_parameters.items()
-            if not (isinstance(one, SequenceModel) and name in shared)
-        }
-        common = "as all on tokens; " if isinstance(one, SequenceModel) else ""
+        on_tokens = isinstance(one, SequenceModel)
+        own = {name: value for name, value in one.hyper_parameters.items() if not (on_tokens and name in shared)}
+        common = "as all on tokens; " if on_tokens else ""
         table.add_row(*plain(one.name, _in_a_line(one), one.citation, needs, f"{common}{_shown(own)}".rstrip("; ")))
-    screen = console()
-    screen.print(table)
+    console().print(table)
     example = next(one for one in made if isinstance(one, SequenceModel))
     common = _shown({name: value for name, value in example.hyper_parameters.items() if name in shared})
-    for line in (
+    show(
         f"All that read tokens have {common} (tokens: states or words).",
         "All systems are given the encoder's vector, pattern counts and surface figures of a document.",
         "corpus_graph.*, nodes.* and training.* are groups of settings.",
         "Train one with: cohegraph train CORPUS --system NAME --set HYPER-PARAMETER=VALUE --out FOLDER",
-    ):
-        screen.print(*plain(line), style="dim")
+        style="dim",
+    )
 
 
-def _in_a_line(system: System) -> str:
+def _in_a_line(system: object) -> str:
     """The first line of what its class says."""
     return (type(system).__doc__ or "").split("\n")[0].rstrip(".")
 

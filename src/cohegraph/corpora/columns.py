@@ -1,7 +1,5 @@
 """One document (`Entry`), and which columns of a table hold what (`Columns`): the rules for rows, for all commands."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -95,7 +93,8 @@ class Columns:
 
     def entry(self, name: str, row: Mapping[str, Any], number: int) -> Entry:
         """The document of a row."""
-        found = {role: _plain(row.get(column)) for role, column in self._named.items()}
+        values = {role: row.get(column) for role, column in self._named.items()}
+        found = {role: value.item() if isinstance(value, np.generic) else value for role, value in values.items()}
         text, known = found["text"], _word(found.get("id"))
         try:
             label = as_label(found.get("label"), name)
@@ -136,10 +135,6 @@ def with_text(entry: Entry) -> Entry:
     if entry.text.strip():
         return entry
     return replace(entry, text="", error=CohegraphError(f"{entry.name} has no text.", code=NO_TEXT))
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _word(value: Any) -> str | None:

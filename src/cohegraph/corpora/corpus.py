@@ -1,24 +1,35 @@
 """A graded corpus in memory, and what all readers of corpora share."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from cohegraph.corpora.columns import Entry
-from cohegraph.corpora.tables import Row, is_missing, read_rows
+from cohegraph.corpora.tables import Row, is_missing, missing_column, read_rows
 from cohegraph.errors import CohegraphError
 
 LEVELS = ("low", "medium", "high")
 _NAMED = 3
-# What a corpus has one of for each document.
+# The columns of a corpus, in the order of the fields of `Labelled`.
 _COLUMNS = ("ids", "texts", "labels", "sections", "groups", "test", "scores")
+
+
+class Labelled(NamedTuple):
+    """What a `Corpus` holds of one document; what one document lacks, all documents of the corpus lack."""
+
+    id: str
+    text: str
+    label: Any
+    section: str = "all"
+    group: str | None = None
+    test: bool | None = None
+    score: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,16 +54,21 @@ class Corpus:
     groups: tuple[str, ...] | None = None
     test: tuple[bool, ...] | None = None
     scores: tuple[float, ...] | None = None
-    section_names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "section_names", tuple(dict.fromkeys(self.sections)))
         if len({len(column) for name in _COLUMNS if (column := getattr(self, name)) is not None}) > 1:
             raise ValueError("the columns of a corpus differ in length")
         for label in set(self.labels) - set(self.levels) if self.levels else ():
-            raise CohegraphError(
-                f"{self.name} has the label '{label}', which is none of its levels.", code="unknown-level"
-            )
+            raise CohegraphError(f"The label '{label}' is not a level of {self.name}.", code="unknown-level")
+
+    @classmethod
+    def of(cls, name: str, documents: Sequence[Labelled], levels: Sequence[Any] = LEVELS, ordered: bool = True) -> Self:
+        """The corpus of these documents, in their order."""
+        if not documents:
+            raise CohegraphError(f"{name} has no labelled documents.", code="no-documents")
+        columns = dict(zip(_COLUMNS, zip(*documents, strict=True), strict=True))
+        known = {name: column for name, column in columns.items() if column[0] is not None}
+        return cls(name=name, levels=tuple(levels), ordered=ordered, **known)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -61,6 +77,11 @@ class Corpus:
         groups = self.groups or (None,) * len(self)
         for row, (name, text, label, group) in enumerate(zip(self.ids, self.texts, self.labels, groups, strict=True)):
             yield Entry(name, text, name, label, group, row + 1)
+
+    @cached_property
+    def section_names(self) -> tuple[str, ...]:
+        """The names of the sections, in the order of their first documents."""
+        return tuple(dict.fromkeys(self.sections))
 
     def rows_of(self, section: str) -> npt.NDArray[np.int64]:
         """The numbers of the documents of a section."""
@@ -84,24 +105,50 @@ class Corpus:
             digest.update(repr(column).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
-    def only(self, sections: Sequence[str]) -> Corpus:
+    def only(self, sections: Sequence[str]) -> Self:
         """Some sections of the corpus, in the order given."""
         check_sections(sections, self.section_names, self.name)
         return self.at([row for name in sections for row in self.rows_of(name).tolist()])
 
-    def at(self, rows: Sequence[int]) -> Corpus:
+    def at(self, rows: Sequence[int]) -> Self:
         """Some documents of the corpus, by their numbers, in the order given."""
         chosen: dict[str, Any] = {
             name: tuple(column[row] for row in rows) for name in _COLUMNS if (column := getattr(self, name))
         }
         return replace(self, **chosen)
 
-    def in_words(self) -> Corpus:
+    def in_words(self) -> Self:
         """The same with labels and levels as words, as tables and figures show them."""
         return replace(self, labels=tuple(map(str, self.labels)), levels=tuple(map(str, self.levels)))
 
 
-def rows_with(file: Path, columns: Mapping[str, Sequence[str]], corpus: str) -> list[Row]:
+class OfficialRow(Row):
+    """The wanted columns of a row of an official file, and its ``place``: the file and the number of the row."""
+
+    def __init__(self, values: Row, place: str) -> None:
+        super().__init__(values)
+        self.place = place
+
+    def text(self) -> str:
+        """The text, which must be there."""
+        if not isinstance(self["text"], str) or is_missing(self["text"]):
+            raise CohegraphError(f"{self.place} has no text: the file is damaged or incomplete.", code="missing-text")
+        return self["text"]
+
+    def number(self, column: str, low: float, high: float, *, whole: bool = False) -> float:
+        """A score, which must be a number, or a ``whole`` number, from ``low`` to ``high``."""
+        try:
+            value = float(str(self[column]).strip())
+        except ValueError:
+            value = float("nan")
+        if not low <= value <= high or (whole and value != int(value)):
+            wanted = f"a {'whole ' if whole else ''}number from {low:g} to {high:g}"
+            message = f"{self.place}: the {column} is '{self[column]}', not {wanted}."
+            raise CohegraphError(message, code="not-a-number")
+        return value
+
+
+def official_rows(file: Path, columns: Mapping[str, Sequence[str]], corpus: str) -> list[OfficialRow]:
     """The rows of an official file, each with the wanted columns under the names of ``columns``.
 
     Args:
@@ -117,41 +164,15 @@ def rows_with(file: Path, columns: Mapping[str, Sequence[str]], corpus: str) -> 
     for wanted, names in columns.items():
         match = next((found[name.lower()] for name in names if name.lower() in found), None)
         if match is None:
-            raise CohegraphError(
-                f"{file} is not a file of {corpus} as it is given out: it has no column '{names[0]}' "
-                f"(its columns: {', '.join(map(str, rows[0]))}).",
-                code="missing-column",
-            )
+            raise missing_column(f"{file} is not an official file of {corpus}: it", names[0], map(str, rows[0]))
         chosen[wanted] = match
-    return [{wanted: row.get(name) for wanted, name in chosen.items()} for row in rows]
+    return [
+        OfficialRow({wanted: row.get(name) for wanted, name in chosen.items()}, f"{file}, row {number}")
+        for number, row in enumerate(rows, start=1)
+    ]
 
 
-def text_of(row: Row, file: Path, name: str) -> str:
-    """The text of a row, which must be there."""
-    text = row["text"]
-    if not isinstance(text, str) or is_missing(text):
-        raise CohegraphError(f"{file}: {name} has no text: the file is damaged or not complete.", code="missing-text")
-    return text
-
-
-def number_of(row: Row, column: str, file: Path, name: str, *, low: float, high: float, whole: bool = False) -> float:
-    """A score of a row, which must be a number, or a ``whole`` number, from ``low`` to ``high``."""
-    try:
-        value = float(str(row[column]).strip())
-    except ValueError:
-        value = float("nan")
-    if not low <= value <= high or (whole and value != int(value)):
-        kind = "whole number" if whole else "number"
-        raise CohegraphError(
-            f"{file}: the {column} of {name} is '{row[column]}', not a {kind} from {low:g} to {high:g}.",
-            code="not-a-number",
-        )
-    return value
-
-
-def check_sizes(
-    found: Mapping[str, int], published: Mapping[str, Sequence[int]], corpus: str, *, partial: bool
-) -> None:
+def check_sizes(corpus: str, found: Mapping[str, int], published: Mapping[str, Sequence[int]], partial: bool) -> None:
     """Raise where a part of a corpus is not as large as published, unless a partial corpus was asked for."""
     wrong = [
         f"{part} has {found.get(part, 0):,} documents instead of {sizes[0]:,}"

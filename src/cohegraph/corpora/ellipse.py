@@ -4,12 +4,10 @@ Scores run from 1 to 5 in halves. The level is low up to 2.5, medium at 3, high 
 where ``by_prompt`` is asked for, the sections.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 
-from cohegraph.corpora.corpus import LEVELS, Corpus, incomplete, number_of, rows_with, text_of
+from cohegraph.corpora.corpus import LEVELS, Corpus, Labelled, incomplete, official_rows
 
 _LOWEST_MEDIUM, _LOWEST_HIGH = 2.75, 3.25
 # The whole corpus has 6,482 essays, its halves for training and testing 3,911 and 2,571.
@@ -22,33 +20,17 @@ def read_ellipse(
     file: Path, *, score: Literal["cohesion", "overall"] = "cohesion", by_prompt: bool = False, partial: bool = False
 ) -> Corpus:
     """All essays, graded by one of the scores."""
-    columns = {
-        "id": ("text_id_kaggle", "text_id", "id"),
-        "text": ("full_text", "text"),
-        "score": (score,),
-        "prompt": ("prompt",),
-    }
-    rows = rows_with(file, columns, "ELLIPSE")
+    columns = {"id": ("text_id_kaggle", "text_id", "id"), "text": ("full_text", "text"), "prompt": ("prompt",)}
+    rows = official_rows(file, {**columns, "score": (score,)}, "ELLIPSE")
     json_lines = file.suffix.lower() in (".jsonl", ".ndjson")
     if len(rows) not in (*_PUBLISHED, *((_EIGHT_PROMPTS,) if json_lines else ())) and not partial:
         selection = ", 1,084 to its eight largest prompts" if json_lines else ""
         published = f"6,482 (3,911 for training, 2,571 for testing{selection})"
         raise incomplete(f"{file} has {len(rows):,} essays, and ELLIPSE has {published}")
     documents = []
-    for number, row in enumerate(rows, start=1):
-        value = number_of(row, "score", file, f"row {number}", low=1, high=5)
+    for row in rows:
+        value, prompt = row.number("score", 1, 5), str(row["prompt"])
         level = LEVELS[(value > _LOWEST_MEDIUM) + (value > _LOWEST_HIGH)]
-        documents.append((str(row["id"]), text_of(row, file, f"row {number}"), level, str(row["prompt"]), value))
-    if by_prompt:
-        documents.sort(key=lambda document: document[3])
-    ids, texts, labels, prompts, scores = zip(*documents, strict=True)
-    return Corpus(
-        f"ELLIPSE {score}",
-        ids,
-        texts,
-        labels,
-        LEVELS,
-        prompts if by_prompt else ("all",) * len(ids),
-        groups=prompts,
-        scores=scores,
-    )
+        section = prompt if by_prompt else "all"
+        documents.append(Labelled(str(row["id"]), row.text(), level, section, prompt, score=value))
+    return Corpus.of(f"ELLIPSE {score}", sorted(documents, key=lambda document: document.section))

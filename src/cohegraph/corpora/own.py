@@ -1,17 +1,15 @@
 """An own corpus: any table with a text and a label column."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cohegraph.corpora.columns import Columns, Entry
-from cohegraph.corpora.corpus import Corpus
+from cohegraph.corpora.corpus import Corpus, Labelled
 from cohegraph.corpora.stream import Documents
 from cohegraph.errors import CohegraphError
-from cohegraph.labels import EncodedLabels, as_labels, encode_labels
+from cohegraph.labels import as_labels, encode_labels
 
 _TEST_WORDS = {"test": True, "train": False, "training": False}
 
@@ -26,7 +24,7 @@ def read_own(
     group_column: str | None = None,
     score_column: str | None = None,
     split_column: str | None = None,
-    levels: Sequence[Any] | None = None,
+    levels: list[str | int | float | bool] | None = None,
     skip_empty: bool = False,
     skip_unlabelled: bool = False,
 ) -> Corpus:
@@ -60,24 +58,23 @@ def collected(documents: Documents, name: str, levels: Sequence[Any] | None = No
         rated: Their labels are ratings: numbers, which are no levels.
     """
     columns, entries = documents.columns, list(documents.usable(labelled=True))
-    given = [entry.label for entry in entries]
-    if rated:
-        values = as_labels(given)
-        encoded = EncodedLabels(values, values[:0], [], ordered=True)
-    else:
-        encoded = encode_labels(given, levels)
-    return Corpus(
-        name=name,
-        ids=tuple(str(number) if entry.id is None else entry.id for number, entry in enumerate(entries, start=1)),
-        texts=tuple(entry.text for entry in entries),
-        labels=tuple(encoded.values.tolist()),
-        levels=tuple(encoded.levels),
-        ordered=encoded.ordered,
-        sections=tuple(str(entry.further.get("section", "all")) for entry in entries),
-        groups=tuple(str(entry.group) for entry in entries) if columns.group else None,
-        scores=tuple(map(_score, entries)) if columns.score else None,
-        test=tuple(map(_is_test, entries)) if columns.split else None,
-    )
+    labels, known, ordered = as_labels([entry.label for entry in entries]), list[Any](), True
+    if not rated:
+        encoded = encode_labels(labels, levels)
+        known, ordered = encoded.levels, encoded.ordered
+    found = [
+        Labelled(
+            id=str(number) if entry.id is None else entry.id,
+            text=entry.text,
+            label=label,
+            section=str(entry.further.get("section", "all")),
+            group=str(entry.group) if columns.group else None,
+            test=_is_test(entry) if columns.split else None,
+            score=_score(entry) if columns.score else None,
+        )
+        for number, (entry, label) in enumerate(zip(entries, labels.tolist(), strict=True), start=1)
+    ]
+    return Corpus.of(name, found, known, ordered=ordered)
 
 
 def _score(entry: Entry) -> float:
@@ -86,9 +83,8 @@ def _score(entry: Entry) -> float:
     except (TypeError, ValueError):
         score = math.nan
     if not math.isfinite(score):
-        raise CohegraphError(
-            f"The score of {entry.name} is '{entry.further['score']}', not a finite number.", code="not-a-number"
-        )
+        given = entry.further["score"]
+        raise CohegraphError(f"The score of {entry.name} is '{given}', not a finite number.", code="not-a-number")
     return score
 
 

@@ -1,14 +1,13 @@
 """Every corpus that can be read, by name."""
 
-from __future__ import annotations
-
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from inspect import signature
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from cohegraph.corpora.asap import read_asap
 from cohegraph.corpora.corpus import Corpus
@@ -17,7 +16,7 @@ from cohegraph.corpora.gcdc import read_gcdc
 from cohegraph.corpora.hanna import read_hanna
 from cohegraph.corpora.own import read_own
 from cohegraph.corpora.toefl import read_toefl
-from cohegraph.errors import CohegraphError
+from cohegraph.errors import CohegraphError, in_words
 
 # The keyword by which a reader is told that only some sections are wanted.
 _SECTIONS = "sections"
@@ -37,9 +36,8 @@ def read_corpus(
 ) -> Corpus:
     """The corpus at a place, or some sections of it; ``options`` are the keyword arguments of its reader."""
     if kind not in READERS:
-        raise CohegraphError(
-            f"There is no reader for '{kind}': choose from {', '.join(READERS)}.", code="unknown-corpus"
-        )
+        choice = ", ".join(READERS)
+        raise CohegraphError(f"There is no reader for '{kind}': choose from {choice}.", code="unknown-corpus")
     if not place.exists():
         raise CohegraphError(f"There is no file or folder {place}: say where the corpus is.", code="missing-file")
     reader, given = READERS[kind], dict(options or {})
@@ -47,36 +45,16 @@ def read_corpus(
     known = [name for name in list(signature(reader).parameters)[1:] if name != _SECTIONS]
     for name, value in given.items():
         if name not in known:
-            raise CohegraphError(
-                f"The corpus '{kind}' has no option '{name}': it has {', '.join(known)}.", code="unknown-option"
-            )
-        if not _fits(value, hints[name]):
-            raise CohegraphError(
-                f"The option '{name}' of the corpus '{kind}' is {reprlib.repr(value)}: write {_in_words(hints[name])}.",
-                code="bad-option",
-            )
+            message = f"The corpus '{kind}' has no option '{name}': it has {', '.join(known)}."
+            raise CohegraphError(message, code="unknown-option")
+        try:
+            TypeAdapter(hints[name]).validate_python(value, strict=True)
+        except ValidationError as error:
+            wrong = f"The option '{name}' of the corpus '{kind}' is {reprlib.repr(value)}"
+            raise CohegraphError(f"{wrong}: {in_words(error.errors()[0])}.", code="bad-option") from None
     if _SECTIONS in hints:
         given[_SECTIONS] = sections
     corpus = reader(place, **given)
     for name in (name for name, count in Counter(corpus.ids).items() if count > 1):
         raise CohegraphError(f"{corpus.name} has two documents with the id '{name}'.", code="same-ids")
     return corpus if sections is None else corpus.only(sections)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether an option is of the type that its reader expects."""
-    if get_origin(hint) in (Union, UnionType):
-        return any(_fits(value, one) for one in get_args(hint))
-    if get_origin(hint) is Literal:
-        return isinstance(value, str) and value in get_args(hint)
-    if get_origin(hint) is Sequence:
-        return isinstance(value, list | tuple) and all(isinstance(one, str | int | float) for one in value)
-    return isinstance(value, hint)
-
-
-def _in_words(hint: Any) -> str:
-    if get_origin(hint) in (Union, UnionType):
-        return _in_words(get_args(hint)[0])
-    if get_origin(hint) is Literal:
-        return " or ".join(f'"{one}"' for one in get_args(hint))
-    return {bool: "true or false", str: "a text in quotation marks"}.get(hint, "a list of words or numbers")

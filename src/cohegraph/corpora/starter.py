@@ -1,7 +1,5 @@
 """The small graded corpus that is part of this package."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,7 +14,7 @@ CORPUS = FOLDER / "corpus.jsonl"
 
 def starter_corpus() -> Corpus:
     """All 90 texts: 30 topics (the groups), each well connected (high), drifting (medium) and disjointed (low)."""
-    return read_own(CORPUS, label_column="level", group_column="topic", id_column="id", levels=LEVELS)
+    return read_own(CORPUS, label_column="level", group_column="topic", id_column="id", levels=list(LEVELS))
 
 
 def hold_out_topics(corpus: Corpus, every: int = 5) -> tuple[Corpus, Corpus]:

@@ -4,8 +4,6 @@ Tables are looked through once before, so that what is wrong with them is known 
 documents there are is known for those who wait. Of the documents themselves, one is held at a time.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -116,9 +114,8 @@ class Documents:
         elif not is_table(Path(part.name)):
             yield with_text(Entry(shown, read_plain_text(Path(part.name))))
         else:
-            wanted, optional = self.columns.required, self.columns.optional
-            number = 0
-            rows = read_rows(Path(part.name), columns=wanted, optional=optional, bad_row=self._bad_row)
+            number, columns, bad_row = 0, self.columns, self._bad_row
+            rows = read_rows(Path(part.name), columns=columns.required, optional=columns.optional, bad_row=bad_row)
             for number, row in enumerate(rows, start=1):
                 name = f"{shown}:{number}"
                 if isinstance(row, _UnreadableRow):
@@ -126,29 +123,24 @@ class Documents:
                 else:
                     yield self.columns.entry(name, row, number)
             if number != part.documents:
-                raise CohegraphError(
-                    f"{shown} has changed while it was read: run the same command again.", code="changed-file"
-                )
+                message = f"{shown} changed while it was being read: run the same command again."
+                raise CohegraphError(message, code="changed-file")
 
     def _looked_at(self, name: str) -> Iterator[_Part]:
         file = Path(name)
         if "://" in name:
-            error = CohegraphError(
-                f"{name} is an address: only 'cohegraph featurize --engine ray' reads addresses.", code="is-an-address"
-            )
-            yield _Part(name, error=error)
+            message = f"{name} is an address: only 'cohegraph featurize --engine ray' reads addresses."
+            yield _Part(name, error=CohegraphError(message, code="is-an-address"))
         elif name != STANDARD_INPUT and _is_folder(file):
             texts, tables = sorted(file.rglob("*.txt")), sorted(path for path in file.rglob("*") if is_table(path))
             if texts and tables:
-                # These are about the texts, more often than not.
-                self._remarks.append(
-                    printable(f"{file} has text files and tables: the {len(texts)} text files are read, no table.")
-                )
-            inside = texts or tables
-            if not inside:
+                # The tables are usually about the texts.
+                remark = f"{file} has text files and tables: the {len(texts)} text files are read, no table."
+                self._remarks.append(printable(remark))
+            if not texts and not tables:
                 empty = CohegraphError(f"The folder {file} has no .txt file and no table.", code="empty-folder")
                 yield _Part(name, error=empty)
-            for path in inside:
+            for path in texts or tables:
                 yield from self._looked_at(str(path))
         elif name != STANDARD_INPUT and is_table(file):
             try:

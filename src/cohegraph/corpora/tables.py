@@ -1,7 +1,5 @@
 """The rows of any table: CSV, TSV, JSON Lines or Parquet; and plain text files."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io
@@ -18,7 +16,6 @@ TABLE_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _LONGEST_FIELD = 2**30
 _ROWS_FOR_NAMES = 100
 _ROWS_AT_ONCE = 1_000
-_PIECE = 1 << 20
 
 Row = dict[str, Any]
 # What stands for a row that cannot be read; it may raise the error.
@@ -35,9 +32,17 @@ def is_table(file: Path) -> bool:
     return file.suffix.lower() in TABLE_ENDINGS
 
 
-def read_plain_text(file: Path) -> str:
-    """The text of a plain text file in UTF-8."""
-    return _decoded(file)
+def read_plain_text(file: Path, *, legacy: bool = False) -> str:
+    """The text of a plain text file in UTF-8; ``legacy`` reads Windows-1252 too."""
+    _must_exist(file)
+    with _opened(file, "rb") as stream:
+        content: bytes = stream.read()
+    try:
+        return decoded(content, str(file))
+    except CohegraphError:
+        if not legacy or b"\0" in content:
+            raise
+        return content.decode("cp1252", errors="replace")
 
 
 def check_table(file: Path, wanted: Iterable[str], *, bad_row: BadRow = refuse) -> int:
@@ -45,7 +50,10 @@ def check_table(file: Path, wanted: Iterable[str], *, bad_row: BadRow = refuse) 
     rows, missing, found = 0, set(wanted), dict[str, None]()
     of_interest = None
     if file.suffix.lower() == ".parquet" and file.is_file():
-        found = dict.fromkeys(_parquet_columns(file))
+        with _parquet_file(file) as table:
+            names = table.schema_arrow.names
+        _check_names(file, names)
+        found = dict.fromkeys(names)
         missing -= found.keys()
         of_interest = [column for column in wanted if column in found]
     for row in read_rows(file, columns=of_interest, bad_row=bad_row):
@@ -63,9 +71,8 @@ def check_table(file: Path, wanted: Iterable[str], *, bad_row: BadRow = refuse) 
 
 def missing_column(place: object, column: str, found: Iterable[str]) -> CohegraphError:
     """The error of a table without a column."""
-    return CohegraphError(
-        f"{place} has no column '{column}': its columns are {', '.join(found)}.", code="missing-column"
-    )
+    names = ", ".join(found)
+    return CohegraphError(f"{place} has no column '{column}': its columns are {names}.", code="missing-column")
 
 
 def read_rows(
@@ -95,39 +102,28 @@ def read_rows(
         yield from _separated(file, "\t" if ending == ".tsv" else ",", legacy, bad_row)
 
 
-def _parquet_columns(file: Path) -> list[str]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        names = list(pyarrow.parquet.read_schema(file).names)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise _bad_parquet(file, error) from None
-    _check_names(file, names)
-    return names
-
-
 def _check_names(file: Path, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         raise DamagedFileError(f"{file} has two columns of the same name: give each its own.", code="same-columns")
 
 
-def _bad_parquet(file: Path, error: Exception) -> DamagedFileError:
-    return DamagedFileError(f"{file} is not a Parquet file that can be read: {str(error).splitlines()[0]}")
-
-
-def _parquet(file: Path, columns: Iterable[str] | None, optional: Iterable[str]) -> Iterator[Row]:
+@contextmanager
+def _parquet_file(file: Path) -> Iterator[Any]:
     import pyarrow
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.ParquetFile(file)
+        yield pyarrow.parquet.ParquetFile(file)
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise DamagedFileError(f"{file} is not a Parquet file that can be read: {str(error).splitlines()[0]}") from None
+
+
+def _parquet(file: Path, columns: Iterable[str] | None, optional: Iterable[str]) -> Iterator[Row]:
+    with _parquet_file(file) as table:
         also = [name for name in optional if name in table.schema_arrow.names]
         wanted = None if columns is None else [*columns, *also]
         for batch in table.iter_batches(_ROWS_AT_ONCE, columns=wanted):
             yield from batch.to_pylist()
-    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise _bad_parquet(file, error) from None
 
 
 def _json_lines(file: Path, bad_row: BadRow) -> Iterator[Row]:
@@ -136,38 +132,32 @@ def _json_lines(file: Path, bad_row: BadRow) -> Iterator[Row]:
         for number, line in enumerate(stream, start=1):
             if b"\0" in line:
                 raise _binary(str(file))
+            begins = len(codecs.BOM_UTF8) if number == 1 and line.startswith(codecs.BOM_UTF8) else 0
             if line.strip():
+                row: Any = None
                 try:
-                    yield _json_object(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
+                    row = json.loads(line[begins:].decode("utf-8"))
                 except UnicodeDecodeError as error:
-                    begins = len(codecs.BOM_UTF8) if number == 1 and line.startswith(codecs.BOM_UTF8) else 0
-                    yield bad_row(_not_utf8(f"{file}, line {number}", place + begins + error.start))
+                    row = bad_row(_not_utf8(f"{file}, line {number}", place + begins + error.start))
                 except (ValueError, RecursionError):
-                    yield bad_row(
-                        DamagedFileError(f"{file}, line {number} is not a JSON object: each line must be one.")
-                    )
+                    pass
+                if not isinstance(row, dict):
+                    row = bad_row(DamagedFileError(f"{file}, line {number} is not a JSON object."))
+                yield row
             place += len(line)
-
-
-def _json_object(line: bytes) -> Row:
-    row = json.loads(line.decode("utf-8"))
-    if not isinstance(row, dict):
-        raise ValueError("it is something else")
-    return row
 
 
 def _separated(file: Path, delimiter: str, legacy: bool, bad_row: BadRow) -> Iterator[Row]:
     csv.field_size_limit(_LONGEST_FIELD)
-    lines = io.StringIO(_decoded(file, legacy=True), newline="") if legacy else _lines(file)
+    lines = io.StringIO(read_plain_text(file, legacy=True), newline="") if legacy else _lines(file)
     try:
         reader = csv.DictReader(lines, delimiter=delimiter, strict=not legacy)
         _check_names(file, reader.fieldnames or [])
         for row in reader:
             if None in row:
+                place = f"{file}, line {reader.line_num}"
                 row = bad_row(
-                    DamagedFileError(
-                        f"{file}, line {reader.line_num} has more fields than columns: put texts into quotation marks."
-                    )
+                    DamagedFileError(f"{place} has more fields than columns: put texts into quotation marks.")
                 )
             yield row
     except csv.Error as error:
@@ -196,28 +186,15 @@ def _lines(file: Path) -> Iterator[str]:
 
 
 def _first_wrong_byte(file: Path) -> int:
-    decoder, place = codecs.getincrementaldecoder("utf-8")(), 0
+    place = 0
     with file.open("rb") as stream:
-        while True:
-            piece = stream.read(_PIECE)
-            waiting = len(decoder.getstate()[0])
+        for line in stream:
             try:
-                decoder.decode(piece, final=not piece)
+                line.decode("utf-8")
             except UnicodeDecodeError as error:
-                return place - waiting + error.start
-            place += len(piece)
-
-
-def _decoded(file: Path, *, legacy: bool = False) -> str:
-    _must_exist(file)
-    with _opened(file, "rb") as stream:
-        content: bytes = stream.read()
-    try:
-        return decoded(content, str(file))
-    except CohegraphError:
-        if not legacy or b"\0" in content:
-            raise
-        return content.decode("cp1252", errors="replace")
+                return place + error.start
+            place += len(line)
+    return place
 
 
 def decoded(content: bytes, name: str) -> str:
@@ -235,9 +212,7 @@ def _binary(name: str) -> CohegraphError:
 
 
 def _not_utf8(name: str, place: int) -> CohegraphError:
-    return CohegraphError(
-        f"{name} is not UTF-8 (byte {place} is not valid): save it as plain UTF-8 text.", code="not-utf-8"
-    )
+    return CohegraphError(f"{name} is not UTF-8 (byte {place}): save it as plain UTF-8 text.", code="not-utf-8")
 
 
 def _must_exist(file: Path) -> None:

@@ -1,20 +1,18 @@
 """TOEFL11 (Blanchard et al., 2013), as the Linguistic Data Consortium gives it out (LDC2014T06).
 
 Somewhere in the folder lies ``index.csv`` (file name, prompt, native language, score level) and, in
-``responses/original``, one text file an essay. The prompts are the sections.
+``responses/original``, one text file per essay. The prompts are the sections.
 """
-
-from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
-from cohegraph.corpora.corpus import LEVELS, Corpus, check_sizes, incomplete, rows_with, text_of
+from cohegraph.corpora.corpus import LEVELS, Corpus, Labelled, check_sizes, incomplete, official_rows
 from cohegraph.corpora.tables import read_plain_text
 from cohegraph.errors import CohegraphError
 
 # Table of statistics of the paper: essays to prompts 1 to 8.
-SIZES = dict(zip([f"P{n}" for n in range(1, 9)], (1656, 1562, 1396, 1509, 1648, 960, 1686, 1683), strict=True))
+_SIZES = {f"P{n}": (size,) for n, size in enumerate((1656, 1562, 1396, 1509, 1648, 960, 1686, 1683), start=1)}
 _COLUMNS = {
     "file": ("Filename", "File name", "File"),
     "prompt": ("Prompt",),
@@ -29,39 +27,28 @@ def read_toefl(folder: Path, *, partial: bool = False) -> Corpus:
     index = _index(folder)
     texts = next((index.parent / place for place in _PLACES if any((index.parent / place).glob("*.txt"))), None)
     if texts is None:
-        raise CohegraphError(
-            f"There are no essays beside {index}: TOEFL11 has them in responses/original.", code=_MISSING
-        )
-    documents = []
-    missing = []
-    for number, row in enumerate(rows_with(index, _COLUMNS, "TOEFL11"), start=1):
+        raise CohegraphError(f"{index.parent} has no essays in responses/original.", code=_MISSING)
+    documents, missing = [], []
+    for row in official_rows(index, _COLUMNS, "TOEFL11"):
         level, prompt = str(row["level"]).strip().lower(), str(row["prompt"]).strip().upper()
         prompt = prompt if prompt.startswith("P") else f"P{prompt}"
-        if level not in LEVELS or prompt not in SIZES:
-            raise CohegraphError(
-                f"{index}, row {number}: '{row['prompt']}' and '{row['level']}' are not a prompt from P1 to P8 and a "
-                "level low, medium or high.",
-                code="unknown-level",
-            )
+        if level not in LEVELS or prompt not in _SIZES:
+            wanted = "a prompt from P1 to P8 and a level low, medium or high"
+            message = f"{row.place}: '{row['prompt']}' and '{row['level']}' are not {wanted}."
+            raise CohegraphError(message, code="unknown-level")
         file = texts / str(row["file"]).strip()
         if not file.is_file():
             missing.append(file.name)
             continue
-        text = text_of({"text": read_plain_text(file)}, file, "the essay")
-        documents.append((file.stem, text, level, prompt))
+        row["text"], row.place = read_plain_text(file), str(file)
+        documents.append(Labelled(file.stem, row.text(), level, prompt))
     if missing and not partial:
         raise incomplete(f"{len(missing)} essays of {index.name} are not in {texts} (the first: {missing[0]})")
     if not documents:
         raise CohegraphError(f"None of the essays of {index} is in {texts}.", code=_MISSING)
-    check_sizes(
-        Counter(prompt for *_, prompt in documents),
-        {prompt: (size,) for prompt, size in SIZES.items()},
-        "TOEFL11",
-        partial=partial,
-    )
-    documents.sort(key=lambda document: (document[3], document[0]))
-    ids, contents, labels, sections = zip(*documents, strict=True)
-    return Corpus("TOEFL11", ids, contents, labels, LEVELS, sections)
+    corpus = Corpus.of("TOEFL11", sorted(documents, key=lambda document: (document.section, document.id)))
+    check_sizes("TOEFL11", Counter(corpus.sections), _SIZES, partial)
+    return corpus
 
 
 def _index(folder: Path) -> Path:
@@ -69,7 +56,5 @@ def _index(folder: Path) -> Path:
         raise CohegraphError(f"TOEFL11 is a folder with an index.csv in it, and {folder} is none.", code=_MISSING)
     found = sorted(folder.rglob("index.csv"), key=lambda file: (len(file.parts), file))
     if not found:
-        raise CohegraphError(
-            f"There is no index.csv in {folder} or below it: is it TOEFL11 (LDC2014T06)?", code=_MISSING
-        )
+        raise CohegraphError(f"There is no index.csv of TOEFL11 in {folder} or below it.", code=_MISSING)
     return found[0]

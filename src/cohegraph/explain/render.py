@@ -139,7 +139,7 @@ def _summary(explanation: Explanation) -> str:
     if not loose:
         return f"{text} No sentence hangs loose."
     if len(loose) == sentences:
-        why = "none takes up a noun of" if explanation.by_nouns_only else "none is linked to"
+        why = "none shares a noun with" if explanation.by_nouns_only else "none is linked to"
         return f"{text} Every sentence hangs loose: {why} a sentence near it."
     return f"{text} {_number(len(loose), 'sentence')} {'hangs' if len(loose) == 1 else 'hang'} loose: {_listed(loose)}."
 

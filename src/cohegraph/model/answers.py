@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
-from cohegraph.labels import Labels, as_labels, as_ratings, encode_labels
+from cohegraph.labels import Labels, as_labels, as_ratings
 from cohegraph.learning.objectives import Objective, Targets, group_rows, nothing_to_rank, objective_of
+from cohegraph.model.label_checks import check_count, check_groups, checked_labels
 from cohegraph.settings import ObjectiveSettings, Settings
 from cohegraph.systems.system import Graded
 
@@ -38,26 +39,12 @@ class Answers:
         cls, labels: Labels, groups: Sequence[Any] | None, levels: Sequence[Any] | None, settings: ObjectiveSettings
     ) -> Self:
         """Check the labels of training documents and number them."""
-        if groups is not None:
-            check_count(len(labels), "groups", len(groups))
-        numbers = _group_numbers(groups, settings)
-        if settings.is_of_levels:
-            encoded = encode_labels(labels, levels)
-            if settings.kind == "ordinal" and not encoded.ordered:
-                raise CohegraphError(
-                    "The order of these levels is not known: name them from lowest to highest with --levels.",
-                    code="unknown-order",
-                )
-            objective = objective_of(settings.kind, len(encoded.levels))
-            targets = Targets(level_numbers(encoded.values, encoded.levels), numbers)
-            return cls(objective, targets, encoded.classes, encoded.levels, encoded.ordered)
-        ratings = as_ratings(labels, settings.range)
-        if not len(ratings):
-            raise CohegraphError("There are no documents to learn from.", code="no-documents")
-        objective, targets = objective_of(settings.kind, 0), Targets(ratings, numbers)
+        encoded = checked_labels(labels, groups, levels, settings)
+        values = level_numbers(encoded.values, encoded.levels) if settings.is_of_levels else encoded.values
+        objective, targets = objective_of(settings.kind, len(encoded.classes)), Targets(values, _group_numbers(groups))
         if not objective.can_learn(targets):
             raise nothing_to_rank("documents")
-        return cls(objective, targets, np.array([]), level_names(settings, levels), True)
+        return cls(objective, targets, encoded.classes, encoded.levels, encoded.ordered)
 
     @property
     def label_order(self) -> tuple[int, ...] | None:
@@ -98,7 +85,8 @@ class Answers:
             values: npt.NDArray[Any] = level_numbers(labels, self.levels, "dev")
         else:
             values = as_ratings(labels, settings.range)
-        targets = Targets(values, _group_numbers(groups, settings))
+        check_groups(groups, settings)
+        targets = Targets(values, _group_numbers(groups))
         check_count(len(features), "labels", len(values), "dev documents")
         if not len(values):
             raise CohegraphError("There are no dev documents.", code="label-count")
@@ -140,14 +128,6 @@ class Answers:
         return {str(label): int((targets.values == number).sum()) for number, label in numbers}
 
 
-def check_count(documents: int, what: str, found: int, which: str = "documents") -> None:
-    """Raise where there is not one of something for every document."""
-    if found != documents:
-        raise CohegraphError(
-            f"There are {documents} {which} and {found} {what}: give one for each document.", code="label-count"
-        )
-
-
 def _bad_dev_share(share: float, documents: int, why: str) -> CohegraphError:
     return CohegraphError(
         f"training.dev_share={share} cannot be held out of {documents} documents: {why.rstrip('.')}.",
@@ -155,17 +135,8 @@ def _bad_dev_share(share: float, documents: int, why: str) -> CohegraphError:
     )
 
 
-def _group_numbers(groups: Sequence[Any] | None, settings: ObjectiveSettings) -> npt.NDArray[np.int64] | None:
-    """Groups as numbers; ranking needs them."""
-    if groups is not None:
-        return np.unique(np.array([*map(str, groups)]), return_inverse=True)[1]
-    if settings.kind == "ranking":
-        raise CohegraphError(
-            "Ranking needs to know which documents belong together: name the column with --group-column, or give "
-            "groups to fit, also for dev documents.",
-            code="no-groups",
-        )
-    return None
+def _group_numbers(groups: Sequence[Any] | None) -> npt.NDArray[np.int64] | None:
+    return None if groups is None else np.unique(np.array([*map(str, groups)]), return_inverse=True)[1]
 
 
 def level_numbers(labels: Labels, levels: Sequence[Any], which: str = "training") -> npt.NDArray[np.int64]:
@@ -179,23 +150,3 @@ def level_numbers(labels: Labels, levels: Sequence[Any], which: str = "training"
             code="unknown-label",
         )
     return np.array([place[label] for label in values], dtype=np.int64)
-
-
-def level_names(settings: ObjectiveSettings, given: Sequence[Any] | None) -> list[Any]:
-    """The names of the levels that thresholds make of ratings."""
-    number = len(settings.thresholds) + 1
-    if given is None:
-        return {2: ["low", "high"], 3: ["low", "medium", "high"]}.get(number, list(range(1, number + 1)))
-    names = [given] if isinstance(given, str) else list(given)
-    if len(names) != number:
-        raise CohegraphError(
-            f"There are {number - 1} thresholds, so give the names of {number} levels, not {len(names)}.",
-            code="level-count",
-        )
-    # The names that levels have by default, when there are many, are whole numbers.
-    is_name = [isinstance(name, str | int) and not isinstance(name, bool) and bool(str(name).strip()) for name in names]
-    if not all(is_name) or len({str(name).strip() for name in names}) < number:
-        raise CohegraphError(
-            f"The names of levels must be different strings: {', '.join(map(repr, names))}.", code="bad-levels"
-        )
-    return names

@@ -19,9 +19,10 @@ from cohegraph.features import Features, Featurizer, Material
 from cohegraph.labels import Labels, as_labels, as_ratings
 from cohegraph.learning.calibration import Calibration
 from cohegraph.learning.objectives import Targets, ordered_pairs
-from cohegraph.model.answers import Answers, check_count, level_numbers
+from cohegraph.model.answers import Answers, level_numbers
 from cohegraph.model.checks import Texts, check_like_training, check_places, features_of, widths_of
 from cohegraph.model.conventions import Estimator, single_params, taken_params
+from cohegraph.model.label_checks import check_count
 from cohegraph.model.learnt import Learnt
 from cohegraph.model.saving import read, write
 from cohegraph.model.validation import Validation

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.learning.calibration import Calibration
 from cohegraph.learning.objectives import number_of_pairs
 from cohegraph.model.answers import Answers
+from cohegraph.model.label_checks import fold_splits
 from cohegraph.model.learnt import calibrated, share_right
 from cohegraph.progress import track
 
 if TYPE_CHECKING:
     from cohegraph.model.coherence_model import CoherenceModel
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -34,36 +32,6 @@ class Validation:
 
     figures: dict[str, Any]
     calibration: Calibration
-
-
-def fold_splits(answers: Answers, groups: Sequence[str] | None, folds: int) -> list[tuple[Rows, Rows]]:
-    """Training and test documents of every fold.
-
-    Folds have equal shares of every level, and whole groups. A CohegraphError says where that is not possible.
-    """
-    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
-
-    label, fewest = min(answers.counted(answers.targets).items(), key=lambda item: item[1])
-    of_levels, wrong = len(answers.classes) > 0, ""
-    if folds < 2:
-        wrong = "Cross-validation needs 2 folds or more"
-    elif fewest < folds:
-        which = f"with the level '{label}'" if of_levels else "to validate on"
-        wrong = f"There are {fewest} documents {which}, fewer than the {folds} folds"
-    elif groups is not None and len(set(groups)) < folds:
-        wrong = f"There are {len(set(groups))} groups, fewer than the {folds} folds"
-    if not wrong:
-        rows, codes = np.zeros(len(answers.targets)), answers.truth.values if of_levels else None
-        stratified = StratifiedKFold if groups is None else StratifiedGroupKFold
-        splitter = stratified if of_levels else KFold if groups is None else GroupKFold
-        splits = list(splitter(folds, shuffle=True, random_state=0).split(rows, codes, groups))
-        levels = len(answers.classes)
-        if codes is None or all(len(test) and len(np.unique(codes[training])) == levels for training, test in splits):
-            return splits
-        wrong = f"The groups cannot be split into {folds} folds so that each training part has all levels"
-    raise CohegraphError(
-        f"{wrong}: change --folds or add documents; --folds 0 skips cross-validation.", code="bad-folds"
-    )
 
 
 def cross_validate(
@@ -84,7 +52,8 @@ def cross_validate(
 
     objective = model.resolved_settings.objective
     answers = Answers.of(labels, groups, model.levels, objective)
-    splits, truth, scores = fold_splits(answers, groups, folds), answers.truth, []
+    levels = labels if objective.is_of_levels else None
+    splits, truth, scores = fold_splits(levels, len(labels), groups, folds), answers.truth, []
     held_out = np.zeros((len(labels), answers.objective.outputs))
     for training, test in track(splits, "cross-validating", folds, show=show_progress):
         own = None if groups is None else [groups[row] for row in training]

@@ -1,14 +1,12 @@
 """The HTTP interface: FastAPI, described by OpenAPI at /openapi.json and shown at /docs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
 from starlette.requests import ClientDisconnect
 
@@ -20,7 +18,7 @@ from cohegraph.explain.explanation import Explanation, Level
 from cohegraph.explain.render import report
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.serve import problems
-from cohegraph.serve.batcher import Batcher, too_many_characters, too_many_sentences
+from cohegraph.serve.batcher import Batcher, too_long
 from cohegraph.serve.guard import OPEN, STREAM, Guard, State
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import CONTENT_TYPE, Metrics
@@ -29,13 +27,14 @@ from cohegraph.strings import well_formed
 from cohegraph.version import __version__
 
 _ABOUT = (
-    "Tells how coherent English texts are, from how their sentences connect, and why. Texts are neither stored nor "
-    "logged. Errors are problem descriptions (RFC 9457)."
+    "Measures how coherent English texts are, from how their sentences connect, and explains why. Texts are neither "
+    "stored nor logged. Errors are problem descriptions (RFC 9457)."
 )
 _MOST_TRIED = 50
 _LINES = LinesResponse.media_type
-# What any request with texts may be refused with.
-_REFUSALS = (400, 413, 415, 422, 429, 500, 503)
+# Answers in the OpenAPI document: a text of some kind, and what any request with texts may be refused with.
+_A_TEXT = {"schema": {"type": "string"}}
+_REFUSALS = problems.described(400, 413, 415, 422, 429, 500, 503)
 # A text that was cut inside a character is served, as it is in a stream and elsewhere.
 Text = Annotated[
     str,
@@ -159,14 +158,18 @@ class Service:
         """A text as the model sees it."""
 
         def look() -> Seen:
-            if wrong := too_many_characters(text, self.limits):
+            if wrong := too_long(len(text), "characters", self.limits):
                 raise wrong
             document = parsed(self.model, text)
-            if wrong := too_many_sentences(document, self.limits):
+            if wrong := too_long(len(document.sentences), "sentences", self.limits):
                 raise wrong
             return look_at(self.model, document)
 
         return await self.batcher.call(look)
+
+    async def versions(self, wanted: CompareRequest) -> list[Explanation]:
+        """The explanations of two versions of a text."""
+        return [(await self.seen(text)).explanation for text in (wanted.before, wanted.after)]
 
     async def explained(self, text: str, what_if: int | list[int], request: Request) -> Explanation:
         """The explanation of a text; changed texts wait behind those of others, and are left when the client leaves."""
@@ -189,13 +192,121 @@ class Service:
         return seen.explained(wanted, changes, verdicts)
 
 
+def _service(request: Request) -> Service:
+    found: Service = request.app.state.service
+    return found
+
+
+Served = Annotated[Service, Depends(_service)]
+routes = APIRouter()
+
+
+@routes.post("/v1/assess", responses=_REFUSALS, tags=["texts"])
+async def assess(request: OneOrManyTexts, service: Served) -> AssessAnswer:
+    """The level of one text or of many."""
+    texts = [request.text] if isinstance(request, OneText) else request.texts
+    # More than the queue holds would be put off for ever.
+    most = min(service.limits.texts, service.limits.queue)
+    if len(texts) > most:
+        detail = f"There are {len(texts)} texts, and {most} is the most: use {STREAM}."
+        raise problems.ProblemError(413, "too-many-texts", detail)
+    found = await service.batcher.assess(texts)
+    return AssessAnswer(model=service.model.name_, results=[AssessedText(**one.to_dict()) for one in found])
+
+
+_EXAMPLE = {"example": '{"id": "a", "text": "It rains."}\n'}
+
+
+@routes.post(
+    STREAM,
+    response_class=LinesResponse,
+    tags=["texts"],
+    responses={200: {"content": {_LINES: _A_TEXT}}},
+    openapi_extra={"requestBody": {"required": True, "content": {_LINES: {**_A_TEXT, **_EXAMPLE}}}},
+)
+async def stream(request: Request, service: Served) -> LinesResponse:
+    """The level of any number of texts, JSON Lines in and out, in their order.
+
+    A line is a string, or an object with a string as `text` and perhaps an `id`. The answer to each has its number as
+    `line`, its `id`, and what /v1/assess gives, or `error` and its `code`. Blank lines count and have no answer.
+    """
+    return LinesResponse(answers(request.stream(), service.batcher, service.limits))
+
+
+@routes.post(
+    "/v1/explain",
+    response_model=Explanation,
+    tags=["texts"],
+    responses={200: {"content": {"text/html": _A_TEXT, "image/svg+xml": _A_TEXT}}, **_REFUSALS},
+)
+async def explain(
+    wanted: ExplainRequest, request: Request, service: Served, format: Literal["json", "html", "svg"] = "json"
+) -> Any:
+    """Why a text has its level: as data, as a page in one file, or as the picture alone."""
+    what_if = 0 if format == "svg" else wanted.what_if
+    found = await service.explained(wanted.text, what_if, request)
+    if format == "html":
+        return Response(await asyncio.to_thread(report, found), media_type="text/html")
+    if format == "svg":
+        return Response(await asyncio.to_thread(draw_arcs, found), media_type="image/svg+xml")
+    return found
+
+
+@routes.post(
+    "/v1/compare",
+    response_model=CompareAnswer,
+    tags=["texts"],
+    responses={200: {"content": {"text/html": _A_TEXT}}, **_REFUSALS},
+)
+async def compare_versions(wanted: CompareRequest, service: Served, format: Literal["json", "html"] = "json") -> Any:
+    """What changed from one version of a text to the next: as data, or as a page in one file."""
+    before, after = await service.versions(wanted)
+    if format == "html":
+        return Response(await asyncio.to_thread(report, after, earlier=before), media_type="text/html")
+    comparison = await asyncio.to_thread(compare, before, after)
+    return CompareAnswer(before=before, after=after, comparison=comparison)
+
+
+@routes.get("/v1/model", tags=["server"])
+async def about_model(service: Served) -> ModelAnswer:
+    """The model, its levels, and the limits of this server."""
+    model = service.model
+    return ModelAnswer(
+        name=model.name_,
+        note=model.note_,
+        cohegraph=__version__,
+        system=model.system_.name,
+        levels=list(model.levels_),
+        ordered=model.ordered_,
+        documents=model.documents_,
+        temperature=model.calibration_.temperature,
+        settings=model.settings_.to_dict(),
+        parts=model.parts_,
+        limits=service.limits,
+    )
+
+
+@routes.get("/healthz", responses={503: {"model": Health}}, tags=["server"])
+async def health(response: Response, service: Served) -> Health:
+    """Whether the server accepts texts: 503 once it was told to stop."""
+    stopping = service.state.draining or service.batcher.stopping
+    response.status_code = 503 if stopping else 200
+    return Health(status="stopping" if stopping else "ready", waiting=service.batcher.waiting)
+
+
+@routes.get("/metrics", tags=["server"], response_class=Response, responses={200: {"content": {"text/plain": _A_TEXT}}})
+async def metrics(service: Served) -> Response:
+    """Counters for Prometheus."""
+    return Response(service.metrics.page(), media_type=CONTENT_TYPE)
+
+
 def create_app(
     model: CoherenceModel,
     *,
     limits: Limits | None = None,
     token: str | None = None,
     hosts: Collection[str] | None = None,
-    prepare: Callable[[], None] | None = None,
+    prepare: Callable[[], None] = lambda: None,
 ) -> FastAPI:
     """The application that serves a model.
 
@@ -206,10 +317,9 @@ def create_app(
         hosts: The names that clients may call it by; without them, any.
         prepare: Called first on the thread that scores.
     """
-    limits = limits or Limits()
-    metrics = Metrics(lambda: batcher.waiting)
-    batcher = Batcher(model, limits, prepare=prepare, on_batch=metrics.on_batch)
-    state = State()
+    limits, state = limits or Limits(), State()
+    counters = Metrics(lambda: batcher.waiting)
+    batcher = Batcher(model, limits, prepare=prepare, on_batch=counters.on_batch)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -226,11 +336,10 @@ def create_app(
         redoc_url=None,
         responses=problems.described(401) if token is not None else None,
     )
-    service = Service(model, batcher, limits, metrics, state)
-    app.state.service = service
+    app.state.service = Service(model, batcher, limits, counters, state)
     problems.install(app)
-    _add_routes(app, service)
-    app.add_middleware(Guard, limits=limits, metrics=metrics, token=token, hosts=hosts, state=state)
+    app.include_router(routes)
+    app.add_middleware(Guard, limits=limits, metrics=counters, token=token, hosts=hosts, state=state)
     _describe(app, token)
     return app
 
@@ -256,115 +365,3 @@ def _describe(app: FastAPI, token: str | None) -> None:
         return app.openapi_schema or {}
 
     app.openapi = described  # type: ignore[method-assign]
-
-
-def _add_routes(app: FastAPI, service: Service) -> None:  # noqa: C901 (a list of routes)
-    batcher, limits, model = service.batcher, service.limits, service.model
-
-    @app.post("/v1/assess", responses=problems.described(*_REFUSALS), tags=["texts"])
-    async def assess(request: OneOrManyTexts) -> AssessAnswer:
-        """The level of one text or of many."""
-        texts = [request.text] if isinstance(request, OneText) else request.texts
-        # More than the queue holds would be put off for ever.
-        most = min(limits.texts, limits.queue)
-        if len(texts) > most:
-            detail = f"There are {len(texts)} texts, and {most} is the most: use {STREAM}."
-            raise problems.ProblemError(413, "too-many-texts", detail)
-        found = await batcher.assess(texts)
-        return AssessAnswer(model=model.name_, results=[AssessedText(**one.to_dict()) for one in found])
-
-    @app.post(
-        STREAM,
-        response_class=LinesResponse,
-        tags=["texts"],
-        responses={200: {"content": {_LINES: {"schema": {"type": "string"}}}}},
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {_LINES: {"schema": {"type": "string"}, "example": '{"id": "a", "text": "It rains."}\n'}},
-            }
-        },
-    )
-    async def stream(request: Request) -> LinesResponse:
-        """The level of any number of texts, JSON Lines in and out, in their order.
-
-        A line is a string, or an object with a string as `text` and perhaps an `id`. The answer to each has its number
-        as `line`, its `id`, and what /v1/assess gives, or `error` and its `code`. Blank lines count and have no answer.
-        """
-        return LinesResponse(answers(request.stream(), batcher, limits))
-
-    @app.post(
-        "/v1/explain",
-        response_model=Explanation,
-        tags=["texts"],
-        responses={
-            200: {
-                "content": {
-                    "text/html": {"schema": {"type": "string"}},
-                    "image/svg+xml": {"schema": {"type": "string"}},
-                }
-            },
-            **problems.described(*_REFUSALS),
-        },
-    )
-    async def explain(wanted: ExplainRequest, request: Request, format: Literal["json", "html", "svg"] = "json") -> Any:
-        """Why a text has its level: as data, as a page in one file, or as the picture alone."""
-        what_if = 0 if format == "svg" else wanted.what_if
-        found = await service.explained(wanted.text, what_if, request)
-        if format == "html":
-            return Response(await asyncio.to_thread(report, found), media_type="text/html")
-        if format == "svg":
-            return Response(await asyncio.to_thread(draw_arcs, found), media_type="image/svg+xml")
-        return found
-
-    @app.post(
-        "/v1/compare",
-        response_model=CompareAnswer,
-        responses={
-            200: {"content": {"text/html": {"schema": {"type": "string"}}}},
-            **problems.described(*_REFUSALS),
-        },
-        tags=["texts"],
-    )
-    async def compare_versions(wanted: CompareRequest, format: Literal["json", "html"] = "json") -> Any:
-        """What changed from one version of a text to the next: as data, or as a page in one file."""
-        before, after = [(await service.seen(text)).explanation for text in (wanted.before, wanted.after)]
-        if format == "html":
-            return Response(await asyncio.to_thread(report, after, earlier=before), media_type="text/html")
-        comparison = await asyncio.to_thread(compare, before, after)
-        return CompareAnswer(before=before, after=after, comparison=comparison)
-
-    @app.get("/v1/model", tags=["server"])
-    async def about_model() -> ModelAnswer:
-        """The model, its levels, and the limits of this server."""
-        return ModelAnswer(
-            name=model.name_,
-            note=model.note_,
-            cohegraph=__version__,
-            system=model.system_.name,
-            levels=list(model.levels_),
-            ordered=model.ordered_,
-            documents=model.documents_,
-            temperature=model.calibration_.temperature,
-            settings=model.settings_.to_dict(),
-            parts=model.parts_,
-            limits=limits,
-        )
-
-    @app.get("/healthz", responses={503: {"model": Health}}, tags=["server"])
-    async def health(response: Response) -> Health:
-        """Whether the server takes on texts: 503 once it was told to stop."""
-        stopping = service.state.draining or batcher.stopping
-        if stopping:
-            response.status_code = 503
-        return Health(status="stopping" if stopping else "ready", waiting=batcher.waiting)
-
-    @app.get(
-        "/metrics",
-        tags=["server"],
-        response_class=Response,
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-    )
-    async def metrics() -> Response:
-        """Counters for Prometheus."""
-        return Response(service.metrics.page(), media_type=CONTENT_TYPE)

@@ -3,20 +3,18 @@
 Everything but the work itself happens on the thread of the event loop, so that nothing needs a lock but the hand-over.
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from cohegraph.assessment import Assessment
-from cohegraph.errors import CohegraphError
 from cohegraph.model.coherence_model import CoherenceModel
 from cohegraph.serve.limits import Limits
+from cohegraph.serve.problems import ProblemError
 from cohegraph.text.document import Document
 
 T = TypeVar("T")
@@ -31,33 +29,35 @@ _MOST_PATIENT_CHARACTERS = 16_000
 _SHARE_OF_STREAMS = 2
 
 
-class TooBusyError(Exception):
-    """More texts wait than the server takes on."""
-
-
-class StoppedError(Exception):
-    """The server takes on nothing more."""
-
-    code = "stopping"
+class TooBusyError(ProblemError):
+    """More texts wait than the server accepts."""
 
     def __init__(self) -> None:
-        super().__init__("The server has stopped taking on texts: start it again.")
+        wait = {"Retry-After": "1"}
+        super().__init__(429, "too-busy", "Too many texts are waiting: try again in a moment.", headers=wait)
 
 
-class TooLongError(CohegraphError):
-    """A text has more characters or sentences than the server takes on; ``number`` is its number among others."""
+class StoppedError(ProblemError):
+    """The server accepts nothing more."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "stopping", "The server no longer accepts texts: start it again.")
+
+
+class TooLongError(ProblemError):
+    """A text has more characters or sentences than the server accepts; ``number`` is its number among others."""
 
     def __init__(self, count: int, what: str, most: int, number: int | None = None) -> None:
-        text = "The text" if number is None else f"Text {number}"
-        super().__init__(
-            f"{text} has {count} {what}, and {most} is the most that this server takes on: send less.",
-            code=f"too-many-{what}",
-        )
-        self.count, self.what, self.most, self.number = count, what, most, number
+        text, field = ("The text", None) if number is None else (f"Text {number}", f"texts.{number - 1}")
+        detail = f"{text} has {count} {what}, and this server accepts {most} at most: send less."
+        super().__init__(422, f"too-many-{what}", detail, field=field)
+        self.counted = (count, what, most)
 
-    def of(self, number: int) -> TooLongError:
-        """The error of a text among others, counted from 1."""
-        return TooLongError(self.count, self.what, self.most, number)
+
+def too_long(count: int, what: Literal["characters", "sentences"], limits: Limits) -> TooLongError | None:
+    """The error of a text that has too many of something."""
+    most: int = getattr(limits, what)
+    return None if count <= most else TooLongError(count, what, most)
 
 
 @dataclass(eq=False)
@@ -86,38 +86,25 @@ class Batcher:
         model: CoherenceModel,
         limits: Limits,
         *,
-        prepare: Callable[[], None] | None = None,
-        on_batch: Callable[[int], None] | None = None,
+        prepare: Callable[[], None] = lambda: None,
+        on_batch: Callable[[int], None] = lambda size: None,
     ) -> None:
-        self.model = model
-        self._limits = limits
-        self._prepare = prepare
-        self._on_batch = on_batch
+        self.model, self._limits, self._prepare, self._on_batch = model, limits, prepare, on_batch
+        self.waiting = 0  # texts that are not yet answered
+        self.stopping = False  # nothing more is accepted
         self._quick: deque[_Job] = deque()
         self._patient: deque[_Job] = deque()
         self._arrived = threading.Condition()
         self._passed_over = 0
-        self._stopping = False
         self._prepared: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._unanswered = 0
         self._space: list[asyncio.Future[None]] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def waiting(self) -> int:
-        """How many texts are not yet answered."""
-        return self._unanswered
-
-    @property
-    def stopping(self) -> bool:
-        """Whether nothing more is taken on."""
-        return self._stopping
-
     def open(self) -> None:
         """Start the thread, and wait until it is prepared; raises what went wrong with that."""
         if self._thread is None:
-            self._stopping, self._unanswered = False, 0
+            self.stopping, self.waiting = False, 0
             self._prepared = concurrent.futures.Future()
             self._thread = threading.Thread(target=self._work, name="model", daemon=True)
             self._thread.start()
@@ -131,7 +118,7 @@ class Batcher:
     async def stop(self) -> None:
         """Finish what was taken on, and end."""
         with self._arrived:
-            self._stopping = True
+            self.stopping = True
             self._arrived.notify()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
@@ -151,7 +138,7 @@ class Batcher:
         results = []
         for number, one in enumerate(found, start=1):
             if isinstance(one, TooLongError):
-                raise one.of(number) if len(texts) > 1 else one
+                raise TooLongError(*one.counted, number) if len(texts) > 1 else one
             if isinstance(one, BaseException):
                 raise one
             results.append(one)
@@ -159,7 +146,7 @@ class Batcher:
 
     async def assess_when_free(self, text: str) -> asyncio.Future[Assessment]:
         """Hand a text in as soon as there is room for it; what comes back will have its assessment."""
-        while self._unanswered >= max(1, self._limits.queue // _SHARE_OF_STREAMS):
+        while self.waiting >= max(1, self._limits.queue // _SHARE_OF_STREAMS):
             room = asyncio.get_running_loop().create_future()
             self._space.append(room)
             await room
@@ -171,22 +158,21 @@ class Batcher:
         return found
 
     def _submitted(self, work: Sequence[str | Callable[[], Any]], *, patient: bool = False) -> list[_Job]:
-        if self._unanswered + len(work) > self._limits.queue:
+        if self.waiting + len(work) > self._limits.queue:
             raise TooBusyError
         loop = asyncio.get_running_loop()
         jobs = [_Job(one, loop.create_future(), patient) for one in work]
         with self._arrived:
-            if self._stopping:  # the thread may be gone already, and nobody would ever answer
+            if self.stopping:  # the thread may be gone already, and nobody would ever answer
                 raise StoppedError
             (self._patient if patient else self._quick).extend(jobs)
             self._arrived.notify()
-        self._unanswered += len(jobs)
+        self.waiting += len(jobs)
         return jobs
 
     def _work(self) -> None:
         try:
-            if self._prepare is not None:
-                self._prepare()
+            self._prepare()
         except BaseException as error:
             self._given_up()
             self._prepared.set_exception(error)
@@ -197,6 +183,8 @@ class Batcher:
             while jobs := self._next():
                 # Nobody waits any more for what clients that have gone had asked for.
                 wanted = [job for job in jobs if not job.outcome.done()]
+                if wanted and isinstance(wanted[0].work, str):
+                    self._on_batch(len(wanted))
                 outcomes = dict(zip(wanted, self._outcomes(wanted), strict=True)) if wanted else {}
                 self._deliver(jobs, [outcomes.get(job) for job in jobs])
                 jobs = []
@@ -209,7 +197,7 @@ class Batcher:
     def _next(self) -> list[_Job]:
         """The jobs to do now: one call, or as many texts as wait; nothing when there is nothing more to come."""
         with self._arrived:
-            while not self._quick and not self._patient and not self._stopping:
+            while not self._quick and not self._patient and not self.stopping:
                 self._arrived.wait()
             most, patient = self._limits.batch, len(self._patient)
             jobs: list[_Job] = []
@@ -226,25 +214,23 @@ class Batcher:
         """The outcomes of a call or of texts: values, or errors."""
         if callable(jobs[0].work):
             return [_outcome(jobs[0].work)]
-        if self._on_batch is not None:
-            self._on_batch(len(jobs))
         found = _outcome(self._assessed, jobs)
         if not isinstance(found, Exception):
             return list(found)
         # What is wrong with one text must not be the fate of its neighbours.
-        return [found] if len(jobs) == 1 else [_first(_outcome(self._assessed, [job])) for job in jobs]
+        return [found] if len(jobs) == 1 else [self._outcomes([job])[0] for job in jobs]
 
     def _assessed(self, jobs: list[_Job]) -> list[Any]:
         """Assessments, or the errors of texts that are too long."""
         parser = self.model.featurizer.parser
         texts = [str(job.work) for job in jobs]
         outcomes: list[Any] = [
-            None if job.patient else too_many_characters(text, self._limits)
+            None if job.patient else too_long(len(text), "characters", self._limits)
             for job, text in zip(jobs, texts, strict=True)
         ]
         readable = [number for number, wrong in enumerate(outcomes) if wrong is None]
         for number, document in zip(readable, parser.parse([texts[number] for number in readable]), strict=True):
-            wrong = None if jobs[number].patient else too_many_sentences(document, self._limits)
+            wrong = None if jobs[number].patient else too_long(len(document.sentences), "sentences", self._limits)
             outcomes[number] = wrong or document
         fitting = [number for number, one in enumerate(outcomes) if isinstance(one, Document)]
         found = self.model.assess([outcomes[number] for number in fitting]) if fitting else []
@@ -263,14 +249,14 @@ class Batcher:
     def _given_up(self) -> list[_Job]:
         """Take on nothing more, and leave what waits."""
         with self._arrived:
-            self._stopping = True
+            self.stopping = True
             left = [*self._quick, *self._patient]
             self._quick.clear()
             self._patient.clear()
             return left
 
     def _settle(self, jobs: list[_Job], outcomes: list[Any]) -> None:
-        self._unanswered -= len(jobs)
+        self.waiting -= len(jobs)
         for job, outcome in zip(jobs, outcomes, strict=True):
             if job.outcome.done():  # whoever asked has gone
                 continue
@@ -300,27 +286,9 @@ def _characters(job: _Job) -> int:
     return len(job.work) if isinstance(job.work, str) else 0
 
 
-def too_many_characters(text: str, limits: Limits) -> TooLongError | None:
-    """The error of a text that is too long to be read."""
-    return _too_many(len(text), "characters", limits.characters)
-
-
-def too_many_sentences(document: Document, limits: Limits) -> TooLongError | None:
-    """The error of a document that has too many sentences."""
-    return _too_many(len(document.sentences), "sentences", limits.sentences)
-
-
-def _too_many(count: int, what: str, most: int) -> TooLongError | None:
-    return None if count <= most else TooLongError(count, what, most)
-
-
 def _outcome(work: Callable[..., Any], *arguments: Any) -> Any:
     """What a call gives, or the exception it raises."""
     try:
         return work(*arguments)
     except Exception as error:
         return error
-
-
-def _first(found: Any) -> Any:
-    return found[0] if isinstance(found, list) else found

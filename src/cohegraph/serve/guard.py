@@ -1,25 +1,18 @@
 """What every request passes first: whom it is meant for, its token, the size of its body, and the clock."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
 
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cohegraph.serve.limits import Limits
 from cohegraph.serve.metrics import Metrics
-from cohegraph.serve.problems import failed, log_failure, problem
+from cohegraph.serve.problems import ProblemError, failed
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 STREAM = "/v1/assess/stream"
 OPEN = ("/", "/healthz")
 # What metrics call a request whose client left before the answer, as other servers do.
@@ -50,32 +43,22 @@ class State:
             waiting.reschedule(asyncio.get_running_loop().time() + idle)
 
 
-class _TooLargeError(HTTPException):
-    """An error that FastAPI, which reads the body, lets pass."""
-
-    code = "body-too-large"
-
-    def __init__(self, most: int) -> None:
-        super().__init__(413, f"The request is larger than {most} bytes: send less at once, or use {STREAM}.")
-
-
 class Guard:
     """An ASGI application around another one."""
 
     def __init__(
         self,
-        app: Any,
-        *,
+        app: ASGIApp,
         limits: Limits,
         metrics: Metrics,
+        state: State,
         token: str | None,
         hosts: Collection[str] | None,
-        state: State,
     ) -> None:
-        self._app, self._limits, self._metrics, self._token, self._state = app, limits, metrics, token, state
+        self._app, self._limits, self._metrics, self._state, self._token = app, limits, metrics, state, token
         self._hosts = None if hosts is None else {host.lower() for host in hosts}
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -104,9 +87,9 @@ class Guard:
         except Exception as error:
             # Here and not in the server, which would log its message. An answer that has begun stays incomplete, and
             # the server closes its connection.
-            log_failure(error)
+            problem = failed(error)
             if not status:
-                await failed()(scope, receive, sent)
+                await problem.answer()(scope, receive, sent)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(route, str(_GONE if gone or not status else status)).inc()
@@ -133,48 +116,41 @@ class Guard:
                 return {"type": "http.request", "body": b"", "more_body": False}
             return {"type": "http.disconnect"}
 
-    async def _guarded(self, scope: Message, receive: Receive, send: Send) -> None:
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        path = scope["path"]
-        if wrong := self._stranger(scope["method"], headers):
-            await wrong(scope, receive, send)
-            return
-        if not self._allowed(path, headers):
-            refused = problem(
-                401, "token-required", "This server needs a token: send it as 'Authorization: Bearer TOKEN'."
-            )
-            refused.headers["WWW-Authenticate"] = "Bearer"
-            await refused(scope, receive, send)
-            return
-        most, seen = self._limits.body, 0
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        most, seen, unlimited = self._limits.body, 0, scope["path"] == STREAM
+        remedy = f"send less at once, or use {STREAM}"
+        too_large = ProblemError(413, "body-too-large", f"The request is larger than {most} bytes: {remedy}.")
 
         async def limited() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
-            if path != STREAM and seen > most:
-                raise _TooLargeError(most)
+            if seen > most and not unlimited:
+                raise too_large
             return message
 
+        headers = {name.lower(): value for name, value in scope["headers"]}
         declared = headers.get(b"content-length", b"").lstrip(b"0")
-        too_large = declared.isdigit() and (len(declared) > len(str(most)) or int(declared) > most)
-        if path != STREAM and too_large:
-            await problem(413, _TooLargeError.code, _TooLargeError(most).detail)(scope, receive, send)
-        else:
-            await self._app(scope, limited, send)
+        problem = self._refusal(scope["method"], scope["path"], headers)
+        if declared.isdigit() and (len(declared) > len(str(most)) or int(declared) > most) and not unlimited:
+            problem = problem or too_large
+        await (self._app(scope, limited, send) if problem is None else problem.answer()(scope, receive, send))
 
-    def _stranger(self, method: str, headers: dict[bytes, bytes]) -> Response | None:
-        """What a page of another site is told that wants to use the browser of whoever runs this server."""
+    def _refusal(self, method: str, path: str, headers: dict[bytes, bytes]) -> ProblemError | None:
+        """Why a request is refused: a page of another site may not use the browser of whoever runs this server."""
         name = _host(headers.get(b"host", b"").decode("latin-1"))
         if self._hosts is not None and name not in self._hosts:
-            return problem(
-                421,
-                "unknown-host",
+            detail = (
                 f"This server does not go by the name '{name[:_LONGEST_NAME]}': call it by the address that it printed "
-                "when it started, or start it with --allow-host and that name.",
+                "when it started, or start it with --allow-host and that name."
             )
+            return ProblemError(421, "unknown-host", detail)
         if method != "GET" and headers.get(b"sec-fetch-site") == b"cross-site":
-            return problem(403, "cross-site", "A page of another site may not use this server: call it from a program.")
+            detail = "A page of another site may not use this server: call it from a program."
+            return ProblemError(403, "cross-site", detail)
+        if not self._allowed(path, headers):
+            detail = "This server needs a token: send it as 'Authorization: Bearer TOKEN'."
+            return ProblemError(401, "token-required", detail, headers={"WWW-Authenticate": "Bearer"})
         return None
 
     def _allowed(self, path: str, headers: dict[bytes, bytes]) -> bool:

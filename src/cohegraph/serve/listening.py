@@ -1,7 +1,5 @@
 """Where a server listens."""
 
-from __future__ import annotations
-
 import socket
 
 from cohegraph.errors import CohegraphError
@@ -17,8 +15,6 @@ def bound(host: str, port: int) -> socket.socket:
         sock.listen(2048)
     except (OSError, OverflowError, UnicodeError, TypeError) as error:  # the last two: names that cannot be names
         reason = getattr(error, "strerror", None) or str(error)
-        raise CohegraphError(
-            f"The server cannot listen on {host}, port {port} ({reason}): choose another --host or --port.",
-            code="cannot-listen",
-        ) from None
+        message = f"The server cannot listen on {host}, port {port} ({reason}): choose another --host or --port."
+        raise CohegraphError(message, code="cannot-listen") from None
     return sock

@@ -1,8 +1,7 @@
 """What a server counts, for Prometheus."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
@@ -18,22 +17,13 @@ class Metrics:
     def __init__(self, waiting: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self.requests = Counter(
-            "cohegraph_requests", "Requests answered.", ("route", "status"), registry=self._registry
-        )
-        self.seconds = Histogram(
-            "cohegraph_request_seconds",
-            "Seconds from a request to its answer.",
-            ("route",),
-            registry=self._registry,
-            buckets=_SECONDS,
-        )
-        self.texts = Counter("cohegraph_texts", "Texts scored.", registry=self._registry)
-        self.batches = Histogram(
-            "cohegraph_batch_texts", "Texts that were scored together.", registry=self._registry, buckets=_SIZES
-        )
-        gauge = Gauge("cohegraph_waiting_texts", "Texts that are not yet answered.", registry=self._registry)
-        gauge.set_function(waiting)
+        here: dict[str, Any] = {"registry": self._registry}
+        seconds = "Seconds from a request to its answer."
+        self.requests = Counter("cohegraph_requests", "Requests answered.", ("route", "status"), **here)
+        self.seconds = Histogram("cohegraph_request_seconds", seconds, ("route",), buckets=_SECONDS, **here)
+        self.texts = Counter("cohegraph_texts", "Texts scored.", **here)
+        self.batches = Histogram("cohegraph_batch_texts", "Texts scored together.", buckets=_SIZES, **here)
+        Gauge("cohegraph_waiting_texts", "Texts that are not yet answered.", **here).set_function(waiting)
 
     def on_batch(self, size: int) -> None:
         """Count a batch."""

@@ -1,78 +1,84 @@
 """The page for people, at /: static files, and HTML made where the explanations are made."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import Any
 
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 
 from cohegraph.corpora.starter import starter_corpus
 from cohegraph.explain.render import comparison_fragment, environment, fragment, part, style
 from cohegraph.graph.links import LINKERS
-from cohegraph.serve.api import CompareRequest, ExplainRequest, Service
+from cohegraph.serve.api import CompareRequest, ExplainRequest, Served
 
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _EXAMPLE_LEVEL = "medium"
+
+
+routes = APIRouter(include_in_schema=False)
 
 
 def add_page(app: FastAPI) -> None:
     """Serve the page of an application that `create_app` has made."""
-    service: Service = app.state.service
+    app.include_router(routes)
 
-    @app.get("/", include_in_schema=False)
-    async def index() -> HTMLResponse:
-        model = service.model
-        linkers = service.model.settings_.links.linkers
-        page = environment().get_template("index.html.jinja")
-        return HTMLResponse(
-            page.render(
-                model=model.name_,
-                note=model.note_,
-                levels=list(model.levels_),
-                documents=model.documents_,
-                k=model.settings_.subgraphs.k,
-                window=model.settings_.subgraphs.window,
-                by_nouns_only=linkers == ("nouns",),
-                linkers="; ".join(LINKERS[name].about for name in linkers),
-                example=_example(),
-                method=part("method.svg"),
-            )
+
+@routes.get("/")
+async def index(service: Served) -> HTMLResponse:
+    """The page."""
+    model, linkers = service.model, service.model.settings_.links.linkers
+    page = environment().get_template("index.html.jinja")
+    return HTMLResponse(
+        page.render(
+            model=model.name_,
+            note=model.note_,
+            levels=list(model.levels_),
+            documents=model.documents_,
+            k=model.settings_.subgraphs.k,
+            window=model.settings_.subgraphs.window,
+            example=next(one.text for one in starter_corpus() if one.label == _EXAMPLE_LEVEL),
+            method=part("method.svg"),
+            by_nouns_only=linkers == ("nouns",),
+            linkers="; ".join(LINKERS[name].about for name in linkers),
         )
+    )
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        page = environment().get_template("docs.html.jinja")
-        return HTMLResponse(page.render(routes=list(_described(app.openapi())), schemas=_schemas(app.openapi())))
 
-    @app.get("/page/static/{name}", include_in_schema=False)
-    async def static(name: str) -> Response:
-        content = {
-            "style.css": lambda: style() + part("page.css"),
-            "view.js": lambda: part("view.js"),
-            "page.js": lambda: part("page.js"),
-        }.get(name)
-        if content is None:
-            raise HTTPException(404)
-        return Response(content(), media_type=_TYPES[PurePath(name).suffix])
+@routes.get("/docs")
+async def docs(request: Request) -> HTMLResponse:
+    """What the OpenAPI document says, for people."""
+    page, document = environment().get_template("docs.html.jinja"), request.app.openapi()
+    return HTMLResponse(page.render(routes=list(_described(document)), schemas=_schemas(document)))
 
-    @app.get("/favicon.ico", include_in_schema=False)
-    async def icon() -> Response:
-        return Response(status_code=204)
 
-    @app.post("/page/explanation", include_in_schema=False)
-    async def explanation(wanted: ExplainRequest, request: Request) -> HTMLResponse:
-        found = await service.explained(wanted.text, wanted.what_if, request)
-        return HTMLResponse(await asyncio.to_thread(fragment, found))
+@routes.get("/page/static/{name}")
+async def static(name: str) -> Response:
+    """The style and the scripts of the page."""
+    if name == "style.css":
+        return Response(style() + part("page.css"), media_type="text/css")
+    if name not in ("view.js", "page.js"):
+        raise HTTPException(404)
+    return Response(part(name), media_type="text/javascript")
 
-    @app.post("/page/comparison", include_in_schema=False)
-    async def comparison(wanted: CompareRequest) -> HTMLResponse:
-        before, after = [(await service.seen(text)).explanation for text in (wanted.before, wanted.after)]
-        return HTMLResponse(await asyncio.to_thread(comparison_fragment, before, after))
+
+@routes.get("/favicon.ico")
+async def icon() -> Response:
+    """No icon."""
+    return Response(status_code=204)
+
+
+@routes.post("/page/explanation")
+async def explanation(wanted: ExplainRequest, request: Request, service: Served) -> HTMLResponse:
+    """An explanation as a part of the page."""
+    found = await service.explained(wanted.text, wanted.what_if, request)
+    return HTMLResponse(await asyncio.to_thread(fragment, found))
+
+
+@routes.post("/page/comparison")
+async def comparison(wanted: CompareRequest, service: Served) -> HTMLResponse:
+    """A comparison as a part of the page."""
+    return HTMLResponse(await asyncio.to_thread(comparison_fragment, *await service.versions(wanted)))
 
 
 def _described(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -96,8 +102,3 @@ def _described(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _schemas(document: dict[str, Any]) -> dict[str, str]:
     found = document.get("components", {}).get("schemas", {})
     return {name: json.dumps(schema, indent=1, ensure_ascii=False) for name, schema in sorted(found.items())}
-
-
-def _example() -> str:
-    """A text to try the page with."""
-    return next(one.text for one in starter_corpus() if one.label == _EXAMPLE_LEVEL)

@@ -1,7 +1,5 @@
 """What a client is told when something is wrong: a problem description (RFC 9457), never a traceback."""
 
-from __future__ import annotations
-
 import logging
 import traceback
 from http import HTTPStatus
@@ -14,14 +12,11 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from cohegraph.errors import CohegraphError, in_words
-from cohegraph.serve.batcher import StoppedError, TooBusyError, TooLongError
 from cohegraph.strings import well_formed
 
 MEDIA_TYPE = "application/problem+json"
 # Marks the steps in the place of an error that no client has written: which one of several kinds of body it has sent.
 KIND = "kind:"
-FAILED, FAILED_CODE = "The server failed at this: try again, or send another text.", "server-failed"
-_SECONDS_TO_WAIT = 1
 _LONGEST_PLACE = 80
 _CODES = {400: "not-json", 404: "not-found", 405: "method-not-allowed"}
 # What pydantic complains of, by its names for it; all else is a value that is not valid.
@@ -40,38 +35,36 @@ class Problem(BaseModel):
     field: str | None = Field(None, description="The field of the request that is wrong, such as `texts.1`.")
 
 
-class ProblemError(Exception):
-    """Ends a request with a problem description."""
+class ProblemError(HTTPException):
+    """Ends a request with a problem description.
 
-    def __init__(self, status: int, code: str, detail: str) -> None:
-        super().__init__(detail)
-        self.status, self.code, self.detail = status, code, detail
+    As an HTTPException, it also passes through FastAPI where it is raised while FastAPI reads a body.
+    """
 
+    def __init__(
+        self, status: int, code: str, detail: str, *, field: str | None = None, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(status, detail, headers)
+        self.code, self.field = code, field
 
-def problem(
-    status: int, code: str, detail: str, *, field: str | None = None, headers: dict[str, str] | None = None
-) -> JSONResponse:
-    """The answer to a request that cannot be served."""
-    found = Problem(
-        title=HTTPStatus(status).phrase,
-        status=status,
-        code=code,
-        # The names of fields that a client made up may hold what cannot be written as UTF-8.
-        detail=well_formed(detail),
-        field=None if field is None else well_formed(field),
-    )
-    return JSONResponse(found.model_dump(), status, headers, MEDIA_TYPE)
-
-
-def too_busy() -> JSONResponse:
-    """The answer where too many texts wait."""
-    wait = {"Retry-After": str(_SECONDS_TO_WAIT)}
-    return problem(429, "too-busy", "Too many texts are waiting: try again in a moment.", headers=wait)
+    def answer(self) -> JSONResponse:
+        """The answer to the request."""
+        found = Problem(
+            title=HTTPStatus(self.status_code).phrase,
+            status=self.status_code,
+            code=self.code,
+            # The names of fields that a client made up may hold what cannot be written as UTF-8.
+            detail=well_formed(self.detail),
+            field=None if self.field is None else well_formed(self.field),
+        )
+        return JSONResponse(found.model_dump(), self.status_code, self.headers, MEDIA_TYPE)
 
 
-def failed() -> JSONResponse:
-    """The answer where the server itself failed."""
-    return problem(500, FAILED_CODE, FAILED)
+def failed(error: BaseException) -> ProblemError:
+    """The problem of a server that failed itself; logged without the error's message, which could hold a text."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("The server failed with %s:\n%s", type(error).__name__, where)
+    return ProblemError(500, "server-failed", "The server failed at this: try again, or send another text.")
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -85,48 +78,25 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def log_failure(error: BaseException) -> None:
-    """Log where the server itself failed, without the message of the error, which could hold a text."""
-    where = "".join(traceback.format_tb(error.__traceback__))
-    _log.error("The server failed with %s:\n%s", type(error).__name__, where)
-
-
 def install(app: FastAPI) -> None:
     """Answer every error of an application with a problem description."""
 
-    @app.exception_handler(ProblemError)
-    async def _own(_: Request, error: ProblemError) -> JSONResponse:
-        return problem(error.status, error.code, error.detail)
+    async def answer(request: Request, error: Exception) -> JSONResponse:
+        return _as_problem(request, error).answer()
 
-    @app.exception_handler(HTTPException)
-    async def _http(request: Request, error: HTTPException) -> JSONResponse:
-        headers = dict(error.headers) if error.headers else None
-        return problem(error.status_code, _code(error), _sentence(request, error), headers=headers)
+    for kind in (HTTPException, RequestValidationError, CohegraphError):
+        app.add_exception_handler(kind, answer)
 
-    @app.exception_handler(RequestValidationError)
-    async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+
+def _as_problem(request: Request, error: Exception) -> ProblemError:
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, RequestValidationError):
         return _not_valid(error)
-
-    @app.exception_handler(CohegraphError)
-    async def _refused(_: Request, error: CohegraphError) -> JSONResponse:
-        return problem(422, error.code, str(error))
-
-    @app.exception_handler(TooLongError)
-    async def _too_long(_: Request, error: TooLongError) -> JSONResponse:
-        return problem(422, error.code, str(error), field=None if error.number is None else f"texts.{error.number - 1}")
-
-    @app.exception_handler(TooBusyError)
-    async def _busy(_: Request, __: TooBusyError) -> JSONResponse:
-        return too_busy()
-
-    @app.exception_handler(StoppedError)
-    async def _stopped(_: Request, error: StoppedError) -> JSONResponse:
-        return problem(503, error.code, str(error))
-
-
-def _code(error: HTTPException) -> str:
-    """The code of an error of the framework: its own, or one for its status."""
-    return str(getattr(error, "code", None) or _CODES.get(error.status_code, "http-error"))
+    if isinstance(error, HTTPException):
+        status, headers = error.status_code, dict(error.headers or {})
+        return ProblemError(status, _CODES.get(status, "http-error"), _sentence(request, error), headers=headers)
+    return ProblemError(422, getattr(error, "code", "bad-input"), str(error))
 
 
 def _sentence(request: Request, error: HTTPException) -> str:
@@ -141,18 +111,16 @@ def _sentence(request: Request, error: HTTPException) -> str:
     return f"{str(error.detail).rstrip('.')}."
 
 
-def _not_valid(error: RequestValidationError) -> JSONResponse:
+def _not_valid(error: RequestValidationError) -> ProblemError:
     """What is wrong, without what was given: it is people's text, and could not always be written down again."""
     first = error.errors()[0]
     within, *steps = (str(step) for step in first["loc"] if not str(step).startswith(KIND))
     if first["type"] == "json_invalid":
-        return problem(400, "not-json", f"The body is not JSON from character {steps[0]} on: correct it there.")
+        return ProblemError(400, "not-json", f"The body is not JSON from character {steps[0]} on: correct it there.")
     if within == "body" and isinstance(error.body, bytes):
-        return problem(
-            415, "wrong-content-type", "The body is not declared as JSON: send 'Content-Type: application/json'."
-        )
+        return ProblemError(415, "wrong-content-type", "Send the body with 'Content-Type: application/json'.")
     place = ".".join(steps)[:_LONGEST_PLACE]
     if not place:
-        return problem(422, f"invalid-{within}", f"The {within} is not valid: {in_words(first)}.")
+        return ProblemError(422, f"invalid-{within}", f"The {within} is not valid: {in_words(first)}.")
     code = _CODES_OF_FIELDS.get(first["type"], "invalid-field")
-    return problem(422, code, f"The field '{place}' is not valid: {in_words(first)}.", field=place)
+    return ProblemError(422, code, f"The field '{place}' is not valid: {in_words(first)}.", field=place)

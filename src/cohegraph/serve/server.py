@@ -1,7 +1,5 @@
 """Runs the application: ready when it says so, and gone only when all that it took on is answered."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

@@ -4,14 +4,11 @@ A client may read the answer while it sends, or only when it has sent everything
 in a temporary file, so that neither side ever waits for the other for good.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
 from typing import IO, Any, cast
 
 from starlette.requests import ClientDisconnect
@@ -21,20 +18,12 @@ from starlette.types import Receive, Scope, Send
 from cohegraph.errors import CohegraphError
 from cohegraph.serve.batcher import Batcher, StoppedError
 from cohegraph.serve.limits import Limits
-from cohegraph.serve.problems import FAILED, FAILED_CODE, log_failure
+from cohegraph.serve.problems import ProblemError, failed
 
 # What the answer to a line repeats of it, and its outcome or what is wrong with it.
-_Waiting = tuple[dict[str, Any], "asyncio.Future[Any] | _Wrong"]
+_Waiting = tuple[dict[str, Any], asyncio.Future[Any] | Exception]
 _IN_MEMORY = 4_000_000
 _AT_ONCE = 65_536
-
-
-@dataclass(frozen=True)
-class _Wrong:
-    """What is wrong with a line, for people and for programs."""
-
-    error: str
-    code: str
 
 
 class LinesResponse(StreamingResponse):
@@ -84,12 +73,12 @@ async def _read(
 ) -> None:
     """Read lines and hand their texts in."""
     async for number, line in _lines(body, limits.body):
-        about, text = _parsed(line, number)
-        outcome: asyncio.Future[Any] | _Wrong
+        about: dict[str, Any] = {"line": number}
+        outcome: asyncio.Future[Any] | Exception
         try:
-            outcome = text if isinstance(text, _Wrong) else await batcher.assess_when_free(text)
-        except StoppedError as error:
-            outcome = _Wrong(str(error), error.code)
+            outcome = await batcher.assess_when_free(_text(line, about))
+        except (CohegraphError, StoppedError) as error:
+            outcome = error
         try:
             await waiting.put((about, outcome))
         except asyncio.CancelledError:
@@ -99,45 +88,43 @@ async def _read(
     await waiting.put(None)
 
 
-async def _write(waiting: asyncio.Queue[_Waiting | None], spool: _Spool) -> None:
+async def _write(waiting: asyncio.Queue[_Waiting | None], spool: "_Spool") -> None:
     """Put the answers down in the order of the lines."""
     while (line := await waiting.get()) is not None:
         spool.put(await _answer(*line))
     spool.finish()
 
 
-async def _answer(about: dict[str, Any], outcome: asyncio.Future[Any] | _Wrong) -> bytes:
-    if isinstance(outcome, _Wrong):
-        found = asdict(outcome)
-    else:
-        try:
-            found = (await outcome).to_dict()
-        except (CohegraphError, StoppedError) as error:
-            found = asdict(_Wrong(str(error), error.code))
-        except Exception as error:  # the lines behind it are answered all the same
-            log_failure(error)
-            found = asdict(_Wrong(FAILED, FAILED_CODE))
+async def _answer(about: dict[str, Any], outcome: asyncio.Future[Any] | Exception) -> bytes:
+    try:
+        if isinstance(outcome, Exception):
+            raise outcome
+        found = (await outcome).to_dict()
+    except CohegraphError as error:
+        found = {"error": str(error), "code": error.code}
+    except Exception as error:  # the lines behind it are answered all the same
+        problem = error if isinstance(error, ProblemError) else failed(error)
+        found = {"error": problem.detail, "code": problem.code}
     return json.dumps({**about, **found}).encode() + b"\n"
 
 
-def _parsed(line: bytes | None, number: int) -> tuple[dict[str, Any], str | _Wrong]:
-    """What the answer repeats of a line, and its text or what is wrong with it."""
-    about: dict[str, Any] = {"line": number}
+def _text(line: bytes | None, about: dict[str, Any]) -> str:
+    """The text of a line; its id is added to what the answer repeats of it."""
     if line is None:
-        return about, _Wrong("The line is longer than this server takes on: send shorter texts.", "line-too-long")
+        raise CohegraphError("The line is longer than this server accepts: send shorter texts.", code="line-too-long")
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        return about, _Wrong("The line is not JSON: write one string or object on every line.", "not-json")
+        raise CohegraphError("The line is not JSON: write one string or object per line.", code="not-json") from None
     if isinstance(value, str):
-        return about, value
+        return value
     identity = value.get("id") if isinstance(value, dict) else None
     if identity is not None and (not isinstance(identity, str | int) or isinstance(identity, bool)):
-        return about, _Wrong("The id must be a string or a whole number.", "invalid-id")
+        raise CohegraphError("The id must be a string or a whole number.", code="invalid-id")
     about |= {} if identity is None else {"id": identity}
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        return about, _Wrong('The line must be a string or an object with a string as "text".', "invalid-line")
-    return about, value["text"]
+        raise CohegraphError('The line must be a string or an object with a string as "text".', code="invalid-line")
+    return str(value["text"])
 
 
 async def _lines(body: AsyncIterator[bytes], longest: int) -> AsyncIterator[tuple[int, bytes | None]]:
@@ -169,7 +156,7 @@ class _Spool:
 
     def put(self, piece: bytes) -> None:
         if self._taken == self._written and self._written > _IN_MEMORY:
-            # All was taken: begin anew, so that a client that keeps up never fills the disk.
+            # Everything was taken: start over, so that a client that keeps up never fills the disk.
             self._file.seek(0)
             self._file.truncate()
             self._written = self._taken = 0
