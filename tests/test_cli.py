@@ -339,7 +339,6 @@ def test_bad_options_of_train_are_refused_before_torch_is_imported(tmp_path, sma
     (tmp_path / "other" / "notes.txt").write_text("Not a model.")
     calls = [
         ("no-system", ["--system", "gnc"]),
-        ("no-setting", ["--set", "speed=1"]),
         ("no-setting", ["--set", "training.speed=1"]),
         ("bad-setting", ["--set", "subgraphs.k=99"]),
         ("bad-setting", ["--set", "subgraphs.k"]),

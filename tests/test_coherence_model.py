@@ -287,7 +287,7 @@ def test_ratings_are_read_with_the_settings_of_the_training(settings, model, gra
     rater.set_params(settings__objective__range=(0, 2), settings__objective__kind="levels")
     assert rater.score(features, labels) == score
     rater.keep_neighbours(features, labels)
-    assert [rater.levels_[number] for number in rater.neighbours_.classes] == graded[1]
+    assert [rater.levels_[number] for number in rater.neighbours_.levels] == graded[1]
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def corpus(tmp_path_factory):
 def structure(corpus, reading):
     settings = preset(f"{reading}-gcdc-clinton")
     featurizer = Featurizer(settings)
-    made = featurizer.structure(featurizer.parser.parse(corpus.texts))
-    return settings, made.counts[:4], made.counts[4:]
+    counts, _ = featurizer.structure(featurizer.parser.parse(corpus.texts))
+    return settings, counts[:4], counts[4:]
 
 
 def test_counts_tell_orders_apart(corpus):

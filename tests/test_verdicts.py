@@ -17,13 +17,15 @@ from safetensors.numpy import load_file, save_file
 from scipy.special import log_softmax, softmax
 
 from cohegraph import CoherenceModel, Settings, load
-from cohegraph.assessment import Assessment, notices_of
+from cohegraph.assessment import Assessment
 from cohegraph.errors import DamagedFileError
 from cohegraph.features import TALLIES
 from cohegraph.learning.calibration import FEWEST_DOCUMENTS, Calibration
 from cohegraph.model.card import KEPT_NOTHING
 from cohegraph.model.familiarity import Familiarity
+from cohegraph.model.notices import notices_of
 from cohegraph.model.validation import cross_validate
+from cohegraph.systems.majority import Majority
 from cohegraph.text.language import looks_english
 from cohegraph.text.packaged import sha256_of
 
@@ -147,8 +149,8 @@ def test_a_document_unlike_all_others_has_a_notice_and_is_never_sure():
 
 
 def test_a_factor_is_given_only_for_documents_far_beyond_the_border():
-    counts = dict.fromkeys((*TALLIES, "unknown_nouns"), 0) | {"sentences": 9, "nouns": 9}
-    near, far = (notices_of(counts, unlikeness=unlikeness) for unlikeness in (1.04, 2.24))
+    counts, system = dict.fromkeys(TALLIES, 0) | {"sentences": 9, "nouns": 9, "english": 1}, Majority()
+    near, far = (notices_of(counts, system, Settings(), unlikeness) for unlikeness in (1.04, 2.24))
     assert codes(near) == codes(far) == ["unlike"]
     assert "1.0" not in near[0]
     assert "2.2" in far[0]

@@ -1,4 +1,4 @@
-"""From texts to features: the one room where text and graph meet, and where features are kept."""
+"""From texts to features: the one place where text and graph meet, and where features are kept."""
 
 from cohegraph.features.document_features import SEQUENCES, SURFACE_FIGURES, TALLIES, Features, Material
 from cohegraph.features.featurizer import Featurizer, LinkedDocument, patterns_of

@@ -1,4 +1,4 @@
-"""From texts to features: the one place where the text room and the graph room meet.
+"""From texts to features: the one place where text and graph meet.
 
 ``text -> Document -> Links -> pattern counts`` on one side, ``text -> vector`` on the other.
 """

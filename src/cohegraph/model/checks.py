@@ -4,15 +4,17 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import SEQUENCES, Features, Featurizer, LinkedDocument, Material, patterns_of
-from cohegraph.model.learnt import Learnt
 from cohegraph.settings import Settings
 from cohegraph.text.document import Document
+
+if TYPE_CHECKING:
+    from cohegraph.model.learnt import Learnt
 
 Text = str | Document | LinkedDocument
 Texts = Sequence[str] | Sequence[Document] | Sequence[LinkedDocument] | Features
@@ -82,7 +84,7 @@ def check_places(parts: Mapping[str, str], settings: Settings) -> None:
             )
 
 
-def check_like_training(features: Features, learnt: Learnt) -> None:
+def check_like_training(features: Features, learnt: "Learnt") -> None:
     """Raise where features come from other pretrained parts than those of the training; a parser is only warned of."""
     for part, identity in learnt.parts.items():
         present = features.parts.get(part, identity)
