@@ -201,7 +201,9 @@ def _to_file(
     from cohegraph.scale.results_file import results_file
 
     if documents.are_read_from(out):
-        raise CohegraphError(f"{out} is one of the files to assess: name another one for the results.")
+        raise CohegraphError(
+            f"{out} is one of the files to assess: name another one for the results.", code="out-is-input"
+        )
     resume = f"run the same command again to resume; finished results are in {out}"
     with interruptible(lambda: resume), results_file(out, about) as file:
         missing = file.missing(documents, problems.note, retry_errors=retry_errors)

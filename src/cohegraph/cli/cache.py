@@ -73,7 +73,9 @@ def verify(folder: Folder = None) -> None:
         complain(f"{folder / file} is damaged or missing.")
     if files:
         remedy = "run the same 'cohegraph featurize' again to compute them"
-        raise CohegraphError(f"{len(files)} of {all_files} in {folder} are damaged or missing: {remedy}.")
+        raise CohegraphError(
+            f"{len(files)} of {all_files} in {folder} are damaged or missing: {remedy}.", code="damaged-file"
+        )
     show(f"{all_files} in {folder} checked, all intact.")
 
 
@@ -85,12 +87,14 @@ def clear(folder: Folder = None, yes: Annotated[bool, Option("--yes", help="Do n
     from cohegraph.files import cache_folder
 
     if folder is not None and not is_store(folder):
-        raise CohegraphError(f"{folder} holds no features.")
+        raise CohegraphError(f"{folder} holds no features.", code="no-features")
     place = folder or cache_folder()
     try:
         agreed = yes or typer.confirm(f"Remove the features in {place}?")
     except typer.Abort:
-        raise CohegraphError("Nothing was removed: add --yes to remove features without being asked.") from None
+        raise CohegraphError(
+            "Nothing was removed: add --yes to remove features without being asked.", code="not-confirmed"
+        ) from None
     if not agreed:
         show("Nothing was removed.")
         return

@@ -61,7 +61,7 @@ def _state(name: str, folder: Path | None, check: Callable[[], str]) -> tuple[st
 
 def _verified(part: Packaged) -> str:
     if part.location() is None:
-        raise CohegraphError(f"missing: {part.distribution}")
+        raise CohegraphError(f"missing: {part.distribution}", code="not-installed")
     part.verify()
     return "found, SHA-256 verified"
 

@@ -170,7 +170,7 @@ def _opened(file: Path, mode: str, **how: Any) -> Iterator[IO[Any]]:
         with file.open(mode, **how) as stream:
             yield stream
     except OSError as error:
-        raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+        raise CohegraphError(f"{file} cannot be read: {error.strerror}.", code="cannot-read") from None
 
 
 def _lines(file: Path) -> Iterator[str]:
@@ -219,7 +219,7 @@ def _must_exist(file: Path) -> None:
     try:
         is_folder, exists = file.is_dir(), file.exists()
     except OSError as error:
-        raise CohegraphError(f"'{file}' cannot be read: {error.strerror}.") from None
+        raise CohegraphError(f"'{file}' cannot be read: {error.strerror}.", code="cannot-read") from None
     if is_folder:
         raise CohegraphError(f"{file} is a folder, not a file.", code="is-a-folder")
     if not exists:

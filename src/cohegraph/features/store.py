@@ -186,7 +186,7 @@ def read_contents(folder: Path) -> Contents:
             message, code = f"The features in {folder} are not complete: {_AGAIN}", "unfinished-store"
         raise CohegraphError(message, code=code) from None
     except OSError as error:
-        raise CohegraphError(f"{file} cannot be read: {error.strerror}.") from None
+        raise CohegraphError(f"{file} cannot be read: {error.strerror}.", code="cannot-read") from None
     except (ValueError, RecursionError, ValidationError):
         raise DamagedFileError(f"{file} is damaged: {_AGAIN}") from None
     if contents.format > FORMAT:

@@ -70,7 +70,9 @@ class RaySource:
         self._columns, self._featurizer, self._workers = columns, featurizer, workers or cores()
         elsewhere = [name for name in names if "://" in name]
         if elsewhere and len(elsewhere) < len(names):
-            raise CohegraphError("Name files of this machine or addresses of others, not both at once.")
+            raise CohegraphError(
+                "Name files of this machine or addresses of others, not both at once.", code="mixed-places"
+            )
         here = Documents([] if elsewhere else names, columns)
         here.check()
         self.remarks = here.remarks
@@ -97,7 +99,9 @@ class RaySource:
             for batch in rows.iter_batches(batch_size=BATCH, batch_format="pyarrow"):
                 yield _taken_apart(batch)
         except self._ray.exceptions.RayError as error:
-            raise CohegraphError(f"Ray had to stop ({_reason(error)}); what is done is kept.") from error
+            raise CohegraphError(
+                f"Ray had to stop ({_reason(error)}); what is done is kept.", code="ray-stopped"
+            ) from error
 
     def _read_here(self, names: Sequence[str]) -> Any:
         """Files that our own readers know, read by one task, wherever it runs."""
@@ -113,7 +117,7 @@ class RaySource:
             found = getattr(self._ray.data, reader)(list(addresses), num_cpus=_TO_READ)
             present = found.columns() or []
         except Exception as error:  # of Ray, Arrow, or a library for some kind of address
-            raise CohegraphError(f"Ray cannot read {first} ({_reason(error)}).") from None
+            raise CohegraphError(f"Ray cannot read {first} ({_reason(error)}).", code="cannot-read") from None
         for column in columns.required:
             if column not in present:
                 raise missing_column(first, column, present)
@@ -196,7 +200,9 @@ def _started(address: str | None) -> Any:
             **({} if address else alone),
         )
     except Exception as error:  # whatever Ray raises where it cannot be reached or started
-        raise CohegraphError(f"Ray cannot be started or reached ({_reason(error)}): check --address.") from None
+        raise CohegraphError(
+            f"Ray cannot be started or reached ({_reason(error)}): check --address.", code="no-ray-cluster"
+        ) from None
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.target_max_block_size = _BLOCK_BYTES

@@ -66,7 +66,8 @@ class ResultsFile:
         except OSError as error:
             raise CohegraphError(
                 f"The results cannot be written to {self._name} ({error.strerror}): make room and run the same command "
-                "again to resume."
+                "again to resume.",
+                code="cannot-write",
             ) from None
 
     def _line(self, scored: Scored) -> bytes:
@@ -84,12 +85,15 @@ class ResultsFile:
                 if _is_result(found):
                     if found["model_sha256"] != self._model["model_sha256"]:
                         raise CohegraphError(
-                            f"{self._name} holds results of another model (line {number}): name another file."
+                            f"{self._name} holds results of another model (line {number}): name another file.",
+                            code="other-model",
                         )
                     if is_whole:
                         self._remember(found)
                 elif is_whole or found is not None or not self._is_cut(line):
-                    raise CohegraphError(f"{self._name} is not a file of results (line {number}): name another file.")
+                    raise CohegraphError(
+                        f"{self._name} is not a file of results (line {number}): name another file.", code="not-results"
+                    )
                 end += len(line) if is_whole else 0
         if end < os.fstat(self._stream.fileno()).st_size:
             self._stream.truncate(end)
@@ -113,16 +117,20 @@ class ResultsFile:
 def results_file(name: Path, model: dict[str, str]) -> Iterator[ResultsFile]:
     """Open a file of results, new or begun, for this process alone; ``model`` is the model's name and SHA-256."""
     if name.exists() and not name.is_file():
-        raise CohegraphError(f"The results cannot be written to {name}: name a regular file.")
+        raise CohegraphError(f"The results cannot be written to {name}: name a regular file.", code="not-a-file")
     is_new = not name.exists()
     try:
         stream = name.open("ab+", buffering=0)
     except OSError as error:
-        raise CohegraphError(f"The results cannot be written to {name}: {error.strerror}.") from None
+        raise CohegraphError(
+            f"The results cannot be written to {name}: {error.strerror}.", code="cannot-write"
+        ) from None
     with stream:
         # A file that was there a moment ago may have been removed by the process that made it.
         if not lock(stream) or not (name.exists() and os.path.samestat(name.stat(), os.fstat(stream.fileno()))):
-            raise CohegraphError(f"Another process is writing results to {name}: wait for it, or stop it.")
+            raise CohegraphError(
+                f"Another process is writing results to {name}: wait for it, or stop it.", code="in-use"
+            )
         try:
             yield ResultsFile(stream, name, model)
         finally:

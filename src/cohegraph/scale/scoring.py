@@ -52,7 +52,8 @@ def _assessed(waiting: Iterable[list[Entry]], model: "CoherenceModel", workers: 
     if model.system_.needs:
         raise CohegraphError(
             f"A model of the system '{model.system_.name}' reads token by token, which several --workers do not share: "
-            "leave them out."
+            "leave them out.",
+            code="workers-without-tokens",
         )
     featurizer = model.featurizer
     featurizer.load()

@@ -49,7 +49,9 @@ class LinearModel(Fitted):
 
         objective, seen = lesson.objective, lesson.seen
         if objective.outputs > 1 and seen.sum() < 2:
-            raise CohegraphError("All training documents of a fold have the same level: use fewer folds.")
+            raise CohegraphError(
+                "All training documents of a fold have the same level: use fewer folds.", code="one-level"
+            )
         matrix = matrix.astype(np.float64)
         scaler = StandardScaler().fit(np.where(np.isnan(matrix).all(axis=0), 0, matrix))
         fit = _logistic if objective.kind == "levels" else _by_gradients
