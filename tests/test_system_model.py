@@ -26,6 +26,7 @@ from cohegraph.systems.changes import apply_changes
 from cohegraph.systems.dnn import EncoderNetwork
 from cohegraph.systems.registry import SYSTEMS, system_named
 from cohegraph.systems.regression import EncoderRegression
+from cohegraph.systems.system import ExplainsByShares
 from cohegraph.text.packaged import sha256_of
 from cohegraph.text.token_sequence import TokenSequence
 
@@ -84,6 +85,8 @@ def test_saved_and_loaded_it_gives_the_same_digits(name, tmp_path):
     assert again.system_ == model.system_
     assert again.settings_ == model.settings_
     assert again.training_ == model.training_
+    shares = isinstance(model.fitted_, ExplainsByShares)
+    assert shares == (name in ("gcn", "gcn-no-pmi", "gcn-no-edges"))
     again.save(tmp_path / "again")
     for file in ("model.safetensors", "README.md"):
         text = (tmp_path / "model" / file).read_bytes()

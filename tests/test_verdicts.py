@@ -310,3 +310,65 @@ def test_the_command_keeps_documents_if_asked_for(tmp_path, tiny_bert, starter, 
     assert nearest["text"] == (starter[0].text if keep_texts else None)
     about = json.loads((tmp_path / "model" / "model.json").read_text())
     assert about["calibration"]["documents"] == 24
+
+
+def rank_model(**options):
+    changes = {"objective.kind": "ranking", "training.epochs": 3, "training.hidden": 4}
+    return CoherenceModel(settings=Settings().replaced(changes), **options)
+
+
+def test_a_ranking_is_scored_within_groups():
+    ratings, groups = np.linspace(0, 1, 60), ["first"] * 30 + ["second"] * 30
+    model = rank_model().fit(FEATURES, ratings, groups=groups)
+    with refused("no-groups"):
+        model.score(FEATURES, ratings)
+    predicted = model.predict(FEATURES)
+    pairs = [(i, j) for i in range(60) for j in range(i) if groups[i] == groups[j]]
+    right = np.mean([(predicted[i] > predicted[j]) + 0.5 * (predicted[i] == predicted[j]) for i, j in pairs])
+    assert model.score(FEATURES, ratings, groups=groups) == pytest.approx(right)
+
+
+def test_folds_without_a_pair_do_not_count():
+    ratings, groups = np.linspace(0, 1, 24), ["a"] * 8 + ["b"] * 8 + list("cdefghij")
+    features = FEATURES[:24]
+    found = cross_validate(rank_model(), features, ratings, groups, 6, show_progress=False).figures
+    assert found["pairs"] == 2 * 28
+    share = found["ordered_pairs"] * found["pairs"]
+    assert 2 * share == pytest.approx(round(2 * share)), "a share of these pairs"
+    with refused("bad-folds"):
+        cross_validate(rank_model(), FEATURES[:9], np.linspace(0, 1, 9), ["a"] * 8 + ["b"], 2, show_progress=False)
+    with refused("label-count"):
+        dev = (FEATURES[:3], [0.1, 0.2, 0.3], ["a", "a"])
+        rank_model().fit(FEATURES, np.linspace(0, 1, 60), groups=["a"] * 60, dev=dev)
+
+
+def test_what_a_system_fixes_is_not_overridden_and_not_passed_on(tmp_path):
+    with refused("fixed-setting"):
+        CoherenceModel("gcn-no-edges", hyper_parameters={"corpus_graph.pmi": True}).fit(FEATURES, LABELS)
+    plain = CoherenceModel("gcn", SETTINGS).resolved_system
+    model = CoherenceModel("gcn-no-edges", SETTINGS).set_params(settings__training__dropout=0.2)
+    assert model.resolved_system.corpus_graph.weighting == "none"
+    assert model.set_params(system="gcn").resolved_system.corpus_graph == plain.corpus_graph
+    CoherenceModel("gcn-no-edges", SETTINGS).fit(FEATURES, LABELS).save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert loaded.resolved_system == loaded.system_
+    assert loaded.set_params(system="gcn").resolved_system.corpus_graph == plain.corpus_graph
+
+
+@pytest.mark.parametrize("label", ["0.25", "0,25"])
+def test_one_word_does_not_make_levels_of_ratings(label):
+    with refused("ratings-as-levels"):
+        CoherenceModel(settings=SETTINGS).fit(FEATURES, ["n/a", *([label] * 29), *(["1"] * 30)])
+
+
+def test_a_ranking_takes_numbers_of_any_size():
+    ratings, groups = np.random.default_rng(0).normal(0, 100, 60), ["a", "b"] * 30
+    model = rank_model().fit(FEATURES, ratings, groups=groups)
+    small = rank_model().fit(FEATURES, (ratings - ratings.min()) / np.ptp(ratings), groups=groups)
+    assert np.array_equal(model.predict(NEW), small.predict(NEW))
+    model.keep_neighbours(FEATURES, ratings)
+    assert np.bincount(model.neighbours_.levels).tolist() == [20, 20, 20]
+
+
+def test_sureness_is_about_the_level():
+    assert Assessment("medium", 50.0, {"low": 0.1, "medium": 0.2, "high": 0.7}, {}, ()).sureness == "unsure"

@@ -55,8 +55,8 @@ class Assessment:
         """
         if self.level is None or not self.probabilities:
             return None
-        most = max(self.probabilities.values()) if (self.unlikeness or 0) <= 1 else 0
-        return "sure" if most >= _SURE else "fairly sure" if most >= _FAIRLY_SURE else "unsure"
+        found = self.probabilities[self.level] if (self.unlikeness or 0) <= 1 else 0
+        return "sure" if found >= _SURE else "fairly sure" if found >= _FAIRLY_SURE else "unsure"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

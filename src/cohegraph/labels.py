@@ -61,19 +61,24 @@ def as_labels(labels: Labels) -> npt.NDArray[Any]:
     return np.array(values)
 
 
-def as_ratings(labels: Labels, span: tuple[float, float]) -> npt.NDArray[np.float64]:
-    """Ratings, of which ``span`` is the lowest and the highest that can be given, as numbers from 0 to 1."""
-    low, high = span
+def as_ratings(labels: Labels, span: tuple[float, float] | None) -> npt.NDArray[np.float64]:
+    """Ratings as numbers from 0 to 1, where ``span`` gives the lowest and the highest; without it, as they are."""
     ratings = []
     for number, label in enumerate(as_labels(labels).tolist(), start=1):
         rating = math.nan if isinstance(label, bool) else _number(label)
-        if not low <= rating <= high:
+        if math.isnan(rating):
             raise CohegraphError(
-                f"The rating of document {number} is '{label}', not a number from {low:g} to {high:g}: set the lowest "
-                "and the highest rating with objective.range.",
+                f"The rating of document {number} is '{label}', which is not a number: ratings are numbers, and levels "
+                "are learnt with objective.kind=levels.",
                 code="bad-rating",
             )
-        ratings.append((rating - low) / (high - low))
+        if span is not None and not span[0] <= rating <= span[1]:
+            raise CohegraphError(
+                f"The rating of document {number} is '{label}', not between {span[0]:g} and {span[1]:g}: set the "
+                "lowest and the highest rating that can be given, such as --set objective.range=1,5.",
+                code="bad-rating",
+            )
+        ratings.append(rating if span is None else (rating - span[0]) / (span[1] - span[0]))
     return np.array(ratings, dtype=np.float64)
 
 
@@ -102,11 +107,11 @@ def encode_labels(labels: Labels, levels: Sequence[Any] | None = None) -> Encode
 
 
 def _refuse_ratings(values: npt.NDArray[Any]) -> None:
-    """Raise where labels are numbers with fractions: these are ratings, and no classes."""
+    """Raise where a label is a number with a fraction, also with a decimal comma: a rating, and no class."""
     if values.dtype.kind not in "fU":
         return
-    numbers = [_number(label) for label in values.tolist()]
-    if not any(map(math.isnan, numbers)) and not all(number.is_integer() for number in numbers):
+    written = [label.replace(",", ".", 1) if isinstance(label, str) else label for label in values.tolist()]
+    if any(math.isfinite(number) and not number.is_integer() for number in map(_number, written)):
         raise CohegraphError(
             "The labels are ratings, numbers with fractions, and not levels: learn ratings with objective.kind=rating "
             "(--objective rating), or give levels as words or whole numbers.",

@@ -21,10 +21,18 @@ class _Group(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _no_truth_value_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        values = value if isinstance(value, list | tuple) else (value,)
-        if cls.model_fields[str(info.field_name)].annotation is not bool and any(isinstance(v, bool) for v in values):
+        kind = cls.model_fields[str(info.field_name)].annotation
+        if kind is bool or (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            return value
+        values = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else (value,)
+        if any(isinstance(one, bool) for one in values):
             raise ValueError("it takes no truth value")
         return value
+
+
+def _separated(value: Any) -> Any:
+    """A list, also where it was given as words or numbers with commas between them."""
+    return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
 
 class ParserSettings(_Group):
@@ -79,7 +87,7 @@ class LinkSettings(_Group):
     @field_validator("linkers", mode="before")
     @classmethod
     def _separated_by_commas(cls, value: Any) -> Any:
-        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+        return _separated(value)
 
     @field_validator("linkers")
     @classmethod
@@ -140,6 +148,11 @@ class ObjectiveSettings(_Group):
         (1 / 3, 2 / 3), description="Where one level ends and the next begins, as shares of the range of ratings."
     )
 
+    @field_validator("range", "thresholds", mode="before")
+    @classmethod
+    def _separated_by_commas(cls, value: Any) -> Any:
+        return _separated(value)
+
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if not 0 < self.range[1] - self.range[0] < math.inf:
@@ -147,6 +160,11 @@ class ObjectiveSettings(_Group):
         if not self.thresholds or list(self.thresholds) != sorted(set(self.thresholds)) or self.thresholds[0] == 0:
             raise ValueError("thresholds must rise, and lie above 0")
         return self
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """Between what ratings must lie; a ranking compares numbers of any size."""
+        return None if self.kind == "ranking" else self.range
 
     @property
     def is_of_levels(self) -> bool:
@@ -188,14 +206,19 @@ class Settings(_Group):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Settings from nested dictionaries; what is left out has its default."""
+        """Settings from nested dictionaries or dotted names; what is left out has its default."""
+        if dotted := {name: value for name, value in values.items() if "." in str(name)}:
+            rest = {name: value for name, value in values.items() if name not in dotted}
+            return cls.from_dict(rest).replaced(dotted)
         try:
             return cls.model_validate(values)
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"]) or "settings"
-            why = f"{in_words(first)} (given: {reprlib.repr(first['input'])})"
-            raise CohegraphError(f"The setting {name} is not valid: {why}.", code="bad-setting") from None
+            given = "" if isinstance(first["input"], dict) else f" (given: {reprlib.repr(first['input'])})"
+            raise CohegraphError(
+                f"The setting {name} is not valid: {in_words(first)}{given}.", code="bad-setting"
+            ) from None
 
     def to_dict(self) -> dict[str, Any]:
         """Nested dictionaries of plain values, as saved with a model."""

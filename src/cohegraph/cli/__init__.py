@@ -60,8 +60,8 @@ def _run() -> int:
             print(error.format_message(), file=sys.stderr)
         else:
             command = context.command_path if context is not None else "cohegraph"
-            sentence = " ".join(error.format_message().split()).rstrip(".")
-            complain(f"{sentence}; see '{command} --help'.")
+            sentence = " ".join(error.format_message().split()).rstrip(".").replace(": Value error, ", ": ")
+            complain(f"{sentence}{' See' if sentence.endswith('?') else '; see'} '{command} --help'.")
         return int(error.exit_code)
     return int(code or 0)
 

@@ -208,8 +208,8 @@ def _to_file(
     with interruptible(lambda: resume), results_file(out, about) as file:
         missing = file.missing(documents, problems.note, retry_errors=retry_errors)
         first = list(islice(missing, 1))
-        if file.skipped:
-            say(f"{file.skipped} of {counted(len(documents), 'document')} done already, in {out}.")
+        if file.documents:
+            say(f"{out} has the results of {counted(file.documents, 'document')} already.")
         for some in scored(chain(first, missing), file.skipped):
             file.append(some)
     show(f"The results of {counted(len(documents), 'document')} are in {out}.")

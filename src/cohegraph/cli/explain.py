@@ -9,7 +9,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from cohegraph.cli import options
-from cohegraph.cli.output import console, new_table, plain, print_json, say, show
+from cohegraph.cli.output import console, counted, new_table, plain, print_json, say, show
 from cohegraph.corpora.tables import decoded, is_table, read_plain_text
 from cohegraph.errors import CohegraphError
 from cohegraph.explain.explanation import Explanation, Link, Shares
@@ -108,6 +108,8 @@ def _print(found: Explanation, name: str) -> None:
     console().print(_sentences(found))
     if found.shares is not None and verdict.level is not None:
         console().print(_patterns(found.shares))
+        if "rank score" in found.shares.logits:
+            show("A rank score has no zero point: only its differences between texts count.", style="dim")
     if found.neighbours:
         alike = ", ".join(f"{one.id} ({one.level}, {one.similarity:.2f})" for one in found.neighbours)
         show(f"Training documents with similar connections: {alike}.")
@@ -159,7 +161,7 @@ def _patterns(shares: Shares) -> Table:
     rows += [(f"pattern {one.pattern}", str(one.count), one.logits) for one in shares.patterns[:_MOST_PATTERNS]]
     if rest:
         together = {level: sum(one.logits[level] for one in rest) for level in shares.logits}
-        rows.append((f"{len(rest)} more patterns", str(sum(one.count for one in rest)), together))
-    for name, times, logits in (*rows, ("sum (logit)", "", shares.logits)):
+        rows.append((counted(len(rest), "more pattern"), str(sum(one.count for one in rest)), together))
+    for name, times, logits in (*rows, ("sum", "", shares.logits)):
         table.add_row(*plain(name, times, *(f"{value:+.3f}" for value in logits.values())))
     return table

@@ -76,7 +76,10 @@ def train(
     featurize', however large, vectors stay on disk, and a training that was stopped resumes when the same command is
     run again.
     """
-    wanted = options.parsed(changes) | ({} if objective is None else {"objective.kind": objective.value})
+    wanted = options.parsed(changes)
+    if objective is not None and wanted.setdefault("objective.kind", objective.value) != objective.value:
+        contradiction = "--objective and --set objective.kind contradict each other: give one."
+        raise CohegraphError(contradiction, code="two-objectives")
     order, names = options.listed(levels) or None, (text_column, label_column, group_column, id_column)
     columns = Columns(*names, skip_empty=skip_empty, skip_unlabelled=skip_unlabelled)
     check_names(system, wanted)
@@ -92,6 +95,10 @@ def train(
     from cohegraph.model.persistence import check_target
 
     changed = settings.replaced({name: value for name, value in wanted.items() if "." in name})
+    from cohegraph.graph.links import linker_named
+
+    for name in changed.links.linkers:
+        linker_named(name)  # raises where there is no such linker
     summary = _checked_labels(graded, order, changed.objective, folds)
     target = check_target(out)
     model, in_chunks = _new_model(system, settings, wanted, order, device, graded)
@@ -170,6 +177,8 @@ def _checked_labels(
     found = checked_labels(graded.labels, groups, order, objective)
     if folds:
         fold_splits(found.values if objective.is_of_levels else None, len(found.values), groups, folds)
+    if objective.kind == "ranking":
+        return f"{len(found.values)} documents in {len(set(groups or ()))} groups."
     if not objective.is_of_levels:
         ratings = 100 * found.values
         return f"{len(ratings)} documents, rated {ratings.mean():.0f} of 100 on average (± {ratings.std():.0f})."
@@ -236,6 +245,5 @@ def _report(validation: Validation | None, out: Path) -> None:
         show(f"{figures['folds']}-fold cross-validation: {validation_in_words(figures)}")
         reached, chance = figures.get("accuracy", figures.get("ordered_pairs")), figures.get("majority", 0.5)
         if reached <= chance:
-            hint = "" if figures["grouped"] else ", or --group-column if texts come in groups"
-            say(f"That is no better than guessing: more documents may help{hint}.")
+            say("That is no better than guessing: more documents may help.")
     show(f"The model is in {out}. Use it with: cohegraph assess FILE.txt --model {out}")

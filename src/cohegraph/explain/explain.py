@@ -238,7 +238,8 @@ def _weight(share: Share) -> float:
 
 def _by_level(model: Model, values: npt.NDArray[np.floating]) -> dict[str, float]:
     """Figures of outputs by level; a model that learnt ratings has a single output, the score."""
-    names = model.levels_ if len(values) > 1 else ["score"]
+    ranked = model.settings_.objective.kind == "ranking"
+    names = model.levels_ if len(values) > 1 else ["rank score"] if ranked else ["score"]
     return {str(name): value for name, value in zip(names, values.tolist(), strict=True)}
 
 

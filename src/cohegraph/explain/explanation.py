@@ -134,6 +134,16 @@ class Explanation(_Value):
     neighbours: list[NeighbourView] | None = Field(description="None where the model keeps no training documents.")
 
     @property
+    def level(self) -> Level | None:
+        """The level of the text."""
+        return self.verdict.level
+
+    @property
+    def score(self) -> float | None:
+        """Its score from 0 to 100, if there is one."""
+        return self.verdict.score
+
+    @property
     def by_nouns_only(self) -> bool:
         """Whether nouns, or their spelling, make all links."""
         return set(self.kinds) <= {"nouns", "spelling"}

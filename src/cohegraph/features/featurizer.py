@@ -16,7 +16,7 @@ from scipy import sparse
 from cohegraph.features.document_features import OF_STRUCTURE, Features, Material, Sequences
 from cohegraph.graph.catalogue import Pattern, catalogue, pattern_columns
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid, role_number
-from cohegraph.graph.links import Linker, Links, kinds_of, linkers_of, parts_of
+from cohegraph.graph.links import Linker, Links, kinds_of, linkers_of, parts_of, versions_of
 from cohegraph.graph.links.nouns import counted_nouns
 from cohegraph.graph.subgraphs import GraphBatch, count_patterns
 from cohegraph.progress import track
@@ -50,6 +50,10 @@ def patterns_of(settings: Settings) -> tuple[Pattern, ...]:
     """What the columns of pattern counts stand for: all patterns, once for each kind of links if these are apart."""
     blocks = kinds_of(settings.links) if settings.links.combine == "side-by-side" else ()
     return pattern_columns(settings.subgraphs.k, settings.subgraphs.patterns, blocks)
+
+
+# Before the name of a linker whose version is given with the identities of pretrained parts.
+OF_LINKER = "linker "
 
 
 class Featurizer:
@@ -98,10 +102,14 @@ class Featurizer:
         return found
 
     def identities(self, needs: Iterable[Material] = ()) -> dict[str, str]:
-        """Name and content of every pretrained part that the settings and the additional material need."""
-        has_vectors = "vectors" in parts_of(self.settings.links) or "words" in needs
-        parts = ("parser", "vectors", "encoder") if has_vectors else ("parser", "encoder")
-        return {part: self.identity(part) for part in parts}
+        """Name and content of every pretrained part that the settings and the additional material need.
+
+        The versions of linkers, except of those in their first version, are among them.
+        """
+        of_words = ["vectors"] if "words" in needs else []
+        parts = dict.fromkeys(("parser", *parts_of(self.settings.links), *of_words, "encoder"))
+        linkers = {OF_LINKER + name: version for name, version in versions_of(self.settings.links).items()}
+        return {part: self.identity(part) for part in parts} | linkers
 
     def load(self, needs: Iterable[Material] = ()) -> None:
         """Load all parts now, so that a missing one is noticed before any work is done."""

@@ -76,13 +76,14 @@ def catalogue(k: int, kind: PatternKind = "isomorphic") -> Catalogue:
 
 
 def pattern_named(name: str) -> Pattern:
-    """The pattern that has this name in a catalogue."""
-    kind: PatternKind = "ordered" if name.startswith("o") else "isomorphic"
-    k = name.removeprefix("o").partition(":")[0]
+    """The pattern that has this name in a catalogue; its kind of links may stand before it, as in nouns/4:12.13."""
+    links, _, own = name.rpartition("/")
+    kind: PatternKind = "ordered" if own.startswith("o") else "isomorphic"
+    k = own.removeprefix("o").partition(":")[0]
     if k in map(str, SIZES):
         for pattern in catalogue(int(k), kind).patterns:
-            if pattern.name == name:
-                return pattern
+            if pattern.name == own:
+                return replace(pattern, name=name, links=links)
     raise CohegraphError(f"There is no pattern '{name}': a name is like 4:12.13.23, or o4:12.13.23.", code="no-pattern")
 
 

@@ -41,7 +41,7 @@ class Answers:
         """Check the labels of training documents and number them."""
         encoded = checked_labels(labels, groups, levels, settings)
         values = level_numbers(encoded.values, encoded.levels) if settings.is_of_levels else encoded.values
-        objective, targets = objective_of(settings.kind, len(encoded.classes)), Targets(values, _group_numbers(groups))
+        objective, targets = objective_of(settings.kind, len(encoded.classes)), Targets(values, group_numbers(groups))
         if not objective.can_learn(targets):
             raise nothing_to_rank("documents")
         return cls(objective, targets, encoded.classes, encoded.levels, encoded.ordered)
@@ -84,9 +84,11 @@ class Answers:
         if settings.is_of_levels:
             values: npt.NDArray[Any] = level_numbers(labels, self.levels, "dev")
         else:
-            values = as_ratings(labels, settings.range)
+            values = as_ratings(labels, settings.span)
         check_groups(groups, settings)
-        targets = Targets(values, _group_numbers(groups))
+        if groups is not None:
+            check_count(len(features), "groups", len(groups), "dev documents")
+        targets = Targets(values, group_numbers(groups))
         check_count(len(features), "labels", len(values), "dev documents")
         if not len(values):
             raise CohegraphError("There are no dev documents.", code="label-count")
@@ -135,7 +137,8 @@ def _bad_dev_share(share: float, documents: int, why: str) -> CohegraphError:
     )
 
 
-def _group_numbers(groups: Sequence[Any] | None) -> npt.NDArray[np.int64] | None:
+def group_numbers(groups: Sequence[Any] | None) -> npt.NDArray[np.int64] | None:
+    """Groups as numbers."""
     return None if groups is None else np.unique(np.array([*map(str, groups)]), return_inverse=True)[1]
 
 

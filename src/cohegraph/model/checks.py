@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cohegraph.errors import CohegraphError
-from cohegraph.features import SEQUENCES, Features, Featurizer, LinkedDocument, Material, patterns_of
+from cohegraph.features import OF_LINKER, SEQUENCES, Features, Featurizer, LinkedDocument, Material, patterns_of
+from cohegraph.graph.links.linker import FIRST_VERSION
 from cohegraph.settings import Settings
 from cohegraph.text.document import Document
 
@@ -47,8 +48,8 @@ def features_of(
     for name in sorted(needs):
         if name not in texts.material:
             raise CohegraphError(
-                f"The features were made without '{name}', which the model needs: give it texts, or make them with "
-                "model.featurize(texts).",
+                f"The features were made without '{name}', which the model needs: use texts (in Python, "
+                "model.featurize(texts) makes all that it needs).",
                 code="missing-material",
             )
     patterns, counted = len(patterns_of(settings)), texts.counts.shape[1]
@@ -86,8 +87,11 @@ def check_places(parts: Mapping[str, str], settings: Settings) -> None:
 
 def check_like_training(features: Features, learnt: "Learnt") -> None:
     """Raise where features come from other pretrained parts than those of the training; a parser is only warned of."""
-    for part, identity in learnt.parts.items():
-        present = features.parts.get(part, identity)
+    linkers = [part for part in features.parts if part.startswith(OF_LINKER)]
+    for part in dict.fromkeys((*learnt.parts, *linkers)):
+        first = FIRST_VERSION if part.startswith(OF_LINKER) and features.parts else None
+        identity = learnt.parts.get(part, FIRST_VERSION)
+        present = features.parts.get(part, first or identity)
         if present == identity:
             continue
         message = f"The model was trained with the {part} {identity}, and this is {present}"

@@ -19,10 +19,10 @@ from cohegraph.features import Features, Featurizer, Material
 from cohegraph.labels import Labels, as_labels, as_ratings
 from cohegraph.learning.calibration import Calibration
 from cohegraph.learning.objectives import Targets, ordered_pairs
-from cohegraph.model.answers import Answers, level_numbers
+from cohegraph.model.answers import Answers, group_numbers, level_numbers
 from cohegraph.model.checks import Texts, check_like_training, check_places, features_of, widths_of
 from cohegraph.model.conventions import Estimator, single_params, taken_params
-from cohegraph.model.label_checks import check_count
+from cohegraph.model.label_checks import check_count, check_groups
 from cohegraph.model.learnt import Learnt
 from cohegraph.model.saving import read, write
 from cohegraph.model.validation import Validation
@@ -249,20 +249,35 @@ class CoherenceModel(Estimator):
         if objective.is_of_levels:
             levels = level_numbers(labels, self.levels_, "kept")
         else:
-            levels = np.searchsorted(objective.thresholds, as_ratings(labels, objective.range), side="right")
+            ratings = as_ratings(labels, objective.span)
+            # Of a ranking, as the scores of documents: the share of these documents that are rated lower.
+            shares = np.searchsorted(np.sort(ratings), ratings) / len(ratings) if objective.span is None else ratings
+            levels = np.searchsorted(objective.thresholds, shares, side="right")
         for what, found in (("labels", levels), ("ids", names), ("texts", names if kept is None else kept)):
             check_count(len(features), what, len(found), "documents to keep")
         self.learnt_ = replace(self.learnt_, neighbours=Neighbours(features.counts, levels, names, kept))
 
-    def score(self, texts: Texts, labels: Labels, sample_weight: npt.NDArray[Any] | None = None) -> float:
-        """How good predictions are: of levels, the share that is right; of ratings, R²; of a ranking, ordered pairs."""
-        predicted, objective = self.predict(texts), self.settings_.objective
+    def score(
+        self,
+        texts: Texts,
+        labels: Labels,
+        sample_weight: npt.NDArray[Any] | None = None,
+        *,
+        groups: Sequence[Any] | None = None,
+    ) -> float:
+        """How good predictions are: the accuracy of levels, R² of ratings, the share of pairs that are ranked right.
+
+        Only documents of the same group are compared in a ranking, which needs ``groups``.
+        """
+        objective = self.settings_.objective
+        check_groups(groups, objective)
+        predicted = self.predict(texts)
         if objective.is_of_levels:
             return float(np.average(predicted == as_labels(labels), weights=sample_weight))
         low, high = objective.range
-        ratings = as_ratings(labels, (low, high))
+        ratings = as_ratings(labels, objective.span)
         if objective.kind == "ranking":
-            return ordered_pairs(predicted, Targets(ratings))
+            return ordered_pairs(predicted, Targets(ratings, group_numbers(groups)))
         error = np.average(((predicted - low) / (high - low) - ratings) ** 2, weights=sample_weight)
         spread = np.average((ratings - np.average(ratings, weights=sample_weight)) ** 2, weights=sample_weight)
         return float(1 - error / spread) if spread else 0.0
@@ -341,7 +356,10 @@ class CoherenceModel(Estimator):
         places = {"parser.model": parser, "vectors.source": vectors, "encoder.source": encoder}
         learnt = read(Path(folder), {name: place for name, place in places.items() if place is not None})
         own = own_parameters(learnt.system, learnt.settings)
-        model = cls(learnt.system.name, learnt.settings, learnt.levels, device, own or None)
+        # What the system fixes is not a choice: with another system, the settings have their own values again.
+        defaults = Settings().flat()
+        settings = learnt.settings.replaced({name: defaults[name] for name in learnt.system.fixed})
+        model = cls(learnt.system.name, settings, learnt.levels, device, own or None)
         model.learnt_ = learnt
         return model
 
@@ -374,7 +392,7 @@ class CoherenceModel(Estimator):
         if isinstance(self.system, System):
             known = self.system.hyper_parameters
             self.system = self.system.changed({name: value for name, value in changes.items() if name in known})
-        self.settings = self.resolved_settings.replaced(changes)
+        self.settings = self.given_settings.replaced(changes)
         wanted, found = self.settings.flat(), self.resolved_settings.flat()
         for name in changes:
             if found[name] != wanted[name]:

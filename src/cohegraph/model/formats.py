@@ -45,6 +45,8 @@ class Description(BaseModel):
     @classmethod
     def _with_dev_quality(cls, value: dict[str, Any]) -> dict[str, Any]:
         """The share of right answers on dev was once saved as accuracy, also where pairs were counted."""
+        if missing := {"documents", "dev_documents", "chosen"} - set(value):
+            raise ValueError(f"{', '.join(sorted(missing))} missing")
         return {"dev_quality" if name == "dev_accuracy" else name: found for name, found in value.items()}
 
 

@@ -29,7 +29,7 @@ def checked_labels(
                 code="unknown-order",
             )
         return encoded
-    ratings = as_ratings(labels, settings.range)
+    ratings = as_ratings(labels, settings.span)
     if not len(ratings):
         raise CohegraphError("There are no documents to learn from.", code="no-documents")
     return EncodedLabels(ratings, np.array([]), _level_names(settings, levels), ordered=True)
@@ -47,8 +47,8 @@ def check_groups(groups: Sequence[Any] | None, settings: ObjectiveSettings) -> N
     """Raise where documents are to be ranked within groups and have none."""
     if groups is None and settings.kind == "ranking":
         raise CohegraphError(
-            "Ranking needs to know which documents belong together: name the column with --group-column, or give "
-            "groups to fit, also for dev documents.",
+            "Ranking needs to know which documents belong together: name the column with --group-column (features "
+            "have groups if 'cohegraph featurize' was given one), or pass groups, also for dev documents.",
             code="no-groups",
         )
 
@@ -81,10 +81,10 @@ def _why_no_folds(levels: npt.NDArray[Any] | None, documents: int, groups: Seque
         return "Cross-validation needs 2 folds or more"
     counts = {"to validate on": documents}
     if levels is not None:
-        counts = {f"with the level '{level}'": number for level, number in Counter(levels.tolist()).items()}
+        counts = {f"of the level '{level}'": number for level, number in Counter(levels.tolist()).items()}
     which, fewest = min(counts.items(), key=lambda item: item[1])
     if fewest < folds:
-        return f"There are {fewest} documents {which}, fewer than the {folds} folds"
+        return f"The number of documents {which} is {fewest}, less than the {folds} folds"
     if groups is not None and len(set(groups)) < folds:
         return f"There are {len(set(groups))} groups, fewer than the {folds} folds"
     return ""

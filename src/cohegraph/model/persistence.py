@@ -159,7 +159,7 @@ def read_about(folder: Path) -> tuple[dict[str, Any], str]:
             raise ValueError(f"{ABOUT} is larger than any model description")
         content = _content(file, (state.st_ino, state.st_mtime_ns, state.st_size))
         about = dict(json.loads(content.decode("utf-8")))
-        if not isinstance(about.get("format"), int) or about["format"] < 1:
+        if type(about.get("format")) is not int or about["format"] < 1:
             raise ValueError(f"{ABOUT} does not say which format it has")
     if about["format"] > FORMAT:
         raise CohegraphError(

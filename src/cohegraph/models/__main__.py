@@ -10,3 +10,4 @@ if unknown := [name for name in names if name not in READY]:
     raise SystemExit(2)
 for name in names:
     READY[name].rebuild(READY[name].folder)
+    print(f"{name} is in {READY[name].folder}")

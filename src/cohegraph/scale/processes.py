@@ -9,6 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+_SECONDS_TO_END = 5
+
 
 def cores() -> int:
     """How many processor cores this process may use."""
@@ -58,9 +60,13 @@ def new_pool(size: int, start: Callable[..., None], *arguments: Any) -> ProcessP
 def end_at_once(pool: ProcessPoolExecutor) -> None:
     """End a pool without waiting for what its processes are doing."""
     processes = list((getattr(pool, "_processes", None) or {}).values())
+    manager = getattr(pool, "_executor_manager_thread", None)
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.terminate()
+    # Otherwise it may still close its pipes when the interpreter ends, which complains.
+    if manager is not None:
+        manager.join(_SECONDS_TO_END)
 
 
 def end_with_parent() -> None:

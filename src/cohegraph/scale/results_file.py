@@ -37,6 +37,11 @@ class ResultsFile:
         self.skipped = 0
         self._read()
 
+    @property
+    def documents(self) -> int:
+        """How many documents the file has a line for."""
+        return len(self._last)
+
     def missing(
         self, entries: Iterable[Entry], report: Callable[[str], None], *, retry_errors: bool = False
     ) -> Iterator[Entry]:

@@ -11,11 +11,14 @@ from cohegraph.systems.system import Arrays, Fitted, Lesson, Predictions, System
 
 @dataclass(frozen=True)
 class _Constant(Fitted):
-    shares: Predictions
+    answer: Predictions
     parameters = 0
 
     def predict(self, features: Features) -> Predictions:
-        return np.tile(self.shares, (len(features), 1))
+        return np.tile(self.answer, (len(features), 1))
+
+    def arrays(self) -> Arrays:
+        return {"shares": self.answer}
 
 
 @dataclass(frozen=True)

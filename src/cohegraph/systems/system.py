@@ -244,6 +244,11 @@ class System(ABC):
                     + (f": it has {', '.join(self.hyper_parameters)}." if self.hyper_parameters else "."),
                     code="no-hyper-parameter",
                 )
+            if name in self.fixed and value != self.fixed[name]:
+                raise CohegraphError(
+                    f"The system '{self.name}' always has {name}={self.fixed[name]}: leave it as it is.",
+                    code="fixed-setting",
+                )
             first, _, rest = name.partition(".")
             now = values.get(first, getattr(self, first))
             values[first] = _valid(type(now), now.model_dump() | {rest: value}, name, value) if rest else value

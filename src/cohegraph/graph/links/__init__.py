@@ -1,7 +1,7 @@
 """Linkers: what makes links between sentences. `nouns` is Algorithm 1 of the paper."""
 
 from cohegraph.errors import CohegraphError
-from cohegraph.graph.links.linker import Linker, Part, Parts
+from cohegraph.graph.links.linker import FIRST_VERSION, Linker, Part, Parts
 from cohegraph.graph.links.links import Links
 from cohegraph.graph.links.nouns import NounLinker
 from cohegraph.settings import LinkSettings
@@ -31,7 +31,7 @@ def parts_of(settings: LinkSettings) -> tuple[Part, ...]:
 def versions_of(settings: LinkSettings) -> dict[str, str]:
     """The versions of these linkers, without those that have the first one."""
     versions = {name: str(linker_named(name).version) for name in settings.linkers}
-    return {name: version for name, version in versions.items() if version != Linker.version}
+    return {name: version for name, version in versions.items() if version != FIRST_VERSION}
 
 
 def kinds_of(settings: LinkSettings) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from cohegraph.text.word_vectors import WordVectors
 
 # The pretrained parts that a linker can ask for, in addition to the parser.
-Part = Literal["vectors", "encoder"]
+Part = Literal["dependencies", "vectors", "encoder"]
+FIRST_VERSION = "1"
 # Sentences that are compared with others at once.
 _AT_ONCE = 256
 _NO_WORDS = (-1, -1, -1, -1)
@@ -55,7 +56,7 @@ class Linker(ABC):
     parts_needed: ClassVar[tuple[Part, ...]] = ()
     # Change it whenever the same document gets other links, by another threshold or other code: what is cached or
     # stored is then computed again.
-    version: ClassVar[str | int] = "1"
+    version: ClassVar[str | int] = FIRST_VERSION
     # Sentences related more strongly than this are linked.
     threshold: ClassVar[float] = 0.5
 
