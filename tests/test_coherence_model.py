@@ -261,7 +261,7 @@ def test_ratings(kind, settings, model, graded, tmp_path):
     assert len(again.explain(graded[0][0], what_if=1).sentences) > 3
     with refused("no-classes"):
         rater.predict_proba(features)
-    assert rater.score(features, labels) > 0.2
+    assert rater.score(features, labels, groups=groups) > 0.2
 
 
 def test_a_rating_that_was_tried_on_held_out_documents_has_probabilities(settings, model, graded):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -282,6 +283,7 @@ def test_one_process_trains_a_model(failing, run, made_store, tmp_path):
     assert failing(*call).code == "foreign-folder"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 def test_a_training_that_is_ended_says_how_it_goes_on(made_store, tmp_path):
     """With SIGTERM, as batch systems end what takes too long."""
     target = tmp_path / "model"
@@ -290,7 +292,9 @@ def test_a_training_that_is_ended_says_how_it_goes_on(made_store, tmp_path):
     for line in process.stderr:
         if "36 documents" in line:
             break
-    while not (tmp_path / "model.unfinished" / ".lock").exists():  # it is about to train
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    # It is about to train, and has started the processes that train.
+    while not (tmp_path / "model.unfinished" / ".lock").exists() or len(children.read_text().split()) < 2:
         time.sleep(0.02)
     process.terminate()
     _, err = process.communicate(timeout=60)
