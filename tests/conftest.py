@@ -17,7 +17,8 @@ from material import COMMAND, TEXT, WORDS
 
 from cohegraph.errors import CohegraphError
 
-# Two cores are shared with whatever else runs; numerical work in tests is small, and no test is timed.
+# Two cores are shared with whatever else runs, also by the commands that tests start; numerical work in tests is small.
+os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")

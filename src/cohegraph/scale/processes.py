@@ -60,13 +60,10 @@ def new_pool(size: int, start: Callable[..., None], *arguments: Any) -> ProcessP
 def end_at_once(pool: ProcessPoolExecutor) -> None:
     """End a pool without waiting for what its processes are doing."""
     processes = list((getattr(pool, "_processes", None) or {}).values())
-    manager, queue = (getattr(pool, name, None) for name in ("_executor_manager_thread", "_call_queue"))
+    manager = getattr(pool, "_executor_manager_thread", None)
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.terminate()
-    # Nobody is left to read what is still being sent to the processes; the pool would wait for that without end.
-    if queue is not None:
-        queue._reader.close()
     # Its manager closes pipes, and must be done with that before the interpreter ends.
     if manager is not None:
         manager.join(_SECONDS_TO_END)
