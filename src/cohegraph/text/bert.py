@@ -5,10 +5,8 @@ alone takes longer than a text does.
 """
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +15,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
+from cohegraph.text.int8 import LARGEST, SHIFT, SMALLEST, product_of, quantised
 from cohegraph.text.networks import Precision
 
-_LARGEST, _SMALLEST, _SHIFT = 127.0, 1e-30, 128
 # Which whole numbers: vectors of another kind are not these.
 _ARITHMETIC = "+int8.2"
-# Tokens, inputs and outputs of the product that is tried, and how often.
-_TRIED, _TRIALS = (64, 384, 1536), 5
 
 
 @dataclass(frozen=True)
@@ -44,10 +40,8 @@ class _Int8Linear:
     """
 
     def __init__(self, exact: _Linear) -> None:
-        scale = (exact.weight.abs().amax(dim=1) / _LARGEST).clamp(min=_SMALLEST)
-        weight = (exact.weight / scale[:, None]).round()
-        in_int8 = weight.device.type == "cpu" and _int8_products_pay()
-        self._product: _Product = _Int8Product(weight, scale) if in_int8 else _FloatProduct(weight, scale)
+        weight, scale = quantised(exact.weight)
+        self._product = product_of(weight, scale)
         self._of_ones = weight.sum(dim=1) * scale
         self._bias = exact.bias
 
@@ -55,76 +49,12 @@ class _Int8Linear:
         rows = inputs.reshape(-1, inputs.shape[-1])
         most, least = rows.amax(dim=1, keepdim=True), rows.amin(dim=1, keepdim=True)
         middle = (most + least) / 2
-        scale = ((most - least) / (2 * _LARGEST)).clamp_(min=_SMALLEST)
+        scale = ((most - least) / (2 * LARGEST)).clamp_(min=SMALLEST)
         # In place where it can be: passes over memory take as long as the products.
-        outputs = self._product((rows - middle).mul_(1 / scale).round_())
+        whole = (rows - middle).mul_(1 / scale).round_()
+        outputs = self._product(whole.to(torch.int8).view(torch.uint8).bitwise_xor_(SHIFT))
         torch.addcmul(self._bias, outputs, scale, out=outputs)
         return outputs.addcmul_(middle, self._of_ones).view(*inputs.shape[:-1], -1)
-
-
-class _Int8Product:
-    """Whole inputs times whole weights times the weights' scale, in one byte each, by oneDNN."""
-
-    def __init__(self, weight: Tensor, scale: Tensor) -> None:
-        self._weight = torch.ops.onednn.qlinear_prepack(weight.to(torch.int8), None)
-        self._scale = scale
-        self._no_shifts = torch.zeros(len(scale), dtype=torch.int32)
-        self._bias = -_SHIFT * weight.sum(dim=1) * scale
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        # Its inputs have no sign: they are shifted to between 1 and 255, which its bias takes out again.
-        shifted = inputs.to(torch.int8).view(torch.uint8).bitwise_xor_(_SHIFT)
-        outputs: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(shifted, 1.0, 0),
-            *(self._weight, self._scale, self._no_shifts, self._bias),
-            *(1.0, 0, torch.float32, "none", [], ""),
-        )
-        return outputs
-
-
-class _FloatProduct:
-    """The same as floats, in the same steps, so that no digit differs."""
-
-    def __init__(self, weight: Tensor, scale: Tensor) -> None:
-        self._weight = weight.T.contiguous()
-        self._scale = scale
-        self._bias = -_SHIFT * weight.sum(dim=1) * scale
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        return ((inputs + _SHIFT) @ self._weight).mul_(self._scale).add_(self._bias)
-
-
-_Product = _FloatProduct | _Int8Product
-
-
-@cache
-def _int8_products_pay() -> bool:
-    """Whether this processor multiplies bytes right, and faster than floats.
-
-    Those without instructions for it (VNNI) add pairs of products in 16 bits and cut what does not fit, and some have
-    no fast way at all. There whole numbers are multiplied as floats, whose sums are exact up to 2²⁴, far beyond those
-    of states and weights.
-    """
-    tokens, inputs, outputs = _TRIED
-    weight, scale = torch.full((outputs, inputs), _LARGEST), torch.ones(outputs)
-    rows = torch.full((tokens, inputs), _LARGEST)
-    try:
-        in_bytes, as_floats = _Int8Product(weight, scale), _FloatProduct(weight, scale)
-        if not torch.equal(in_bytes(rows), as_floats(rows)):
-            return False
-    except (AttributeError, RuntimeError):  # torch without oneDNN
-        return False
-    return _seconds(lambda: in_bytes(rows)) < _seconds(lambda: as_floats(rows))
-
-
-def _seconds(run: Callable[[], Tensor]) -> float:
-    """The shortest of a few runs."""
-    times = []
-    for _ in range(_TRIALS):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 @dataclass(frozen=True)
