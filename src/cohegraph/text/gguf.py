@@ -1,7 +1,7 @@
 """GGUF files: the figures, the tokenizer and the quantised weights of a language model in one file.
 
-Only what converting a Llama model takes is read: numbers, strings and lists of them, and weights as float32, float16, or
-in blocks of 32 with 8 bits (Q8_0) or 4 bits (Q4_0, Q4_1) a number.
+Only what converting a Llama model takes is read: numbers, strings and lists of them, and weights as float32, float16,
+or in blocks of 32 with 8 bits (Q8_0) or 4 bits (Q4_0, Q4_1) a number.
 """
 
 import struct
@@ -121,5 +121,3 @@ _KINDS: dict[int, tuple[int, Callable[[npt.NDArray[np.uint8]], Floats]]] = {
     3: (20, lambda blocks: _half(blocks, 0) * _nibbles(blocks, 4) + _half(blocks, 2)),
     8: (34, lambda blocks: _half(blocks, 0) * np.ascontiguousarray(blocks[:, 2:]).view(np.int8)),
 }
-
-

@@ -1,15 +1,16 @@
 """Llama in plain torch: a causal language model that reads a text once and says how well each token was foreseen.
 
-The forward pass is that of Touvron et al. (2023), equal to that of transformers. With whole numbers (int8) it is several
-times as fast on a CPU, and its losses are nearly the same: inputs have a scale for every token, weights one for every
-output, and channels that are large in some tokens are evened out beforehand (SmoothQuant, Xiao et al. 2023). The first
-token has states of another size than all the others. It is always the same token, so that its states are computed
+The forward pass is that of Touvron et al. (2023), equal to that of transformers. With whole numbers (int8) it is
+several times as fast on a CPU, and its losses are nearly the same: inputs have a scale for every token, weights one for
+every output, and channels that are large in some tokens are evened out beforehand (SmoothQuant, Xiao et al. 2023). The
+first token has states of another size than all the others. It is always the same token, so that its states are computed
 exactly, once.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import Any, Self
 
 import torch
@@ -84,22 +85,22 @@ class LlamaShape:
 
 @dataclass(frozen=True)
 class Past:
-    """The keys and values of tokens that were read, of every layer: (heads, tokens, head size) each."""
+    """What was read before: keys and values of every layer, (heads, tokens, head size) each, and the last state."""
 
     keys: list[Tensor]
     values: list[Tensor]
+    last: Tensor
 
-    def first(self, tokens: int) -> "Past":
-        """Those of the first tokens alone."""
-        return Past([one[:, :tokens] for one in self.keys], [one[:, :tokens] for one in self.values])
+    def __len__(self) -> int:
+        return self.keys[0].shape[1]
 
 
 @dataclass(frozen=True)
 class Run:
     """What one pass gives.
 
-    Shapes: ``states`` (tokens, width) for each layer that was asked for; ``losses`` (tokens - 1,): what the token after
-    each was worth, in nats; ``past`` if it was to be kept.
+    Shapes: ``states`` (tokens, width) for each layer that was asked for; ``losses`` (tokens,): minus the logarithm of
+    the probability of every token, 0 for one that nothing stands before; ``past`` if it was to be kept.
     """
 
     states: dict[int, Tensor]
@@ -117,22 +118,20 @@ class LlamaNetwork:
 
     def __init__(self, shape: LlamaShape, weights: Weights) -> None:
         self.shape = shape
-        self.is_int8 = "first" in weights
-        self._layers = [
-            (_Int8Layer if self.is_int8 else _FloatLayer)(shape, _of_layer(weights, number))
-            for number in range(shape.num_hidden_layers)
-        ]
-        self._norm = weights["norm"]
         # The states of the first token before and after every layer, where they are known.
         self._first = weights.get("first")
+        of_layer = _FloatLayer if self._first is None else _Int8Layer
+        self._layers: list[_Layer] = [
+            of_layer(shape, _of_layer(weights, number)) for number in range(shape.num_hidden_layers)
+        ]
         self._embed: Callable[[Tensor], Tensor]
         self._head: _FloatHead | _Int8Head
-        if self.is_int8:
-            head = _Int8Head(weights["head.weight"], weights["head.scale"], self._norm, shape.rms_norm_eps)
-            self._embed, self._head = weights["embed"].__getitem__ if "embed" in weights else head.embed, head
-        else:
+        if self._first is None:
+            self._head = _FloatHead(weights.get("head", weights["embed"]), weights["norm"], shape.rms_norm_eps)
             self._embed = weights["embed"].__getitem__
-            self._head = _FloatHead(weights.get("head", weights["embed"]), self._norm, shape.rms_norm_eps)
+        else:
+            head = _Int8Head(weights["head.weight"], weights["head.scale"], weights["norm"], shape.rms_norm_eps)
+            self._head, self._embed = head, weights["embed"].__getitem__ if "embed" in weights else head.embed
         self._turns = _turns(shape)
 
     @torch.inference_mode()
@@ -143,6 +142,7 @@ class LlamaNetwork:
         *,
         losses: bool = True,
         past: Past | None = None,
+        pieces: Sequence[int] = (),
         keep: bool = False,
     ) -> Run:
         """Read the tokens of a text, of which the first is that of the beginning.
@@ -152,29 +152,50 @@ class LlamaNetwork:
             layers: Whose states are wanted, after 1 layer, 2 layers and so on.
             losses: Whether the losses are wanted; without them no more layers are run than must be.
             past: What was read before.
-            keep: Whether keys and values are to be kept.
+            pieces: How many tokens each of several texts has, which are read at once; each follows on ``past`` and
+                knows nothing of the others.
+            keep: Whether the past of later tokens is to be kept.
         """
         ids = torch.tensor(tokens, dtype=torch.long)
-        begin = past.keys[0].shape[1] if past else 0
+        begin = len(past) if past else 0
+        places, mask = _places(len(ids), begin, pieces)
+        turns = self._turns[0][places], self._turns[1][places]
         x = self._embed(ids)
-        turns = tuple(part[begin : begin + len(ids)] for part in self._turns)
-        mask = None
-        if begin:
-            mask = torch.ones((len(ids), begin + len(ids)), dtype=torch.bool).tril(begin)
-        states, kept = {}, Past([], [])
+        states, kept = dict[int, Tensor](), list[tuple[Tensor, Tensor]]()
         last = len(self._layers) if losses or keep else max(layers, default=0)
         for number, layer in enumerate(self._layers[:last]):
-            before = (past.keys[number], past.values[number]) if past else None
-            x, keys, values = layer(x, turns, mask, before)
+            x, *known = layer(x, turns, mask, (past.keys[number], past.values[number]) if past else None)
             if self._first is not None and not begin:
                 x[0] = self._first[number + 1]
             if keep:
-                kept.keys.append(keys)
-                kept.values.append(values)
+                kept.append((known[0], known[1]))
             if number + 1 in layers:
                 states[number + 1] = x.clone()
-        found = self._head.losses(x[:-1], ids[1:]) if losses else None
-        return Run(states, found, kept if keep else None)
+        found = self._losses(x, ids, past, pieces) if losses else None
+        seen = Past([keys for keys, _ in kept], [values for _, values in kept], x[-1]) if keep else None
+        return Run(states, found, seen)
+
+    def _losses(self, x: Tensor, ids: Tensor, past: Past | None, pieces: Sequence[int]) -> Tensor:
+        """What stands before a token foresees it: the token before, or the last one of the past."""
+        firsts = [0, *accumulate(pieces[:-1])]
+        before = torch.cat([x[:1], x[:-1]])
+        if past is not None:
+            before[firsts] = past.last
+        found = self._head.losses(before, ids)
+        if past is None:
+            found[firsts] = 0
+        return found
+
+
+def _places(tokens: int, begin: int, pieces: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+    """The position of every token, and which tokens it may look at, (tokens, begin + tokens), unless all before it."""
+    if not pieces:
+        places = torch.arange(begin, begin + tokens)
+        return places, torch.ones((tokens, begin + tokens), dtype=torch.bool).tril(begin) if begin else None
+    piece = torch.repeat_interleave(torch.arange(len(pieces)), torch.tensor(pieces))
+    own = (piece[:, None] == piece).tril()
+    places = begin + torch.cat([torch.arange(length) for length in pieces])
+    return places, torch.cat([torch.ones((tokens, begin), dtype=torch.bool), own], dim=1)
 
 
 class _Layer:
@@ -299,7 +320,8 @@ def _losses(logits: Callable[[slice], Tensor], targets: Tensor) -> Tensor:
 
 def _rms(x: Tensor, epsilon: float) -> Tensor:
     """What every row is multiplied with so that the mean of its squares is 1."""
-    return torch.linalg.vector_norm(x, dim=1, keepdim=True).square_().div_(x.shape[1]).add_(epsilon).rsqrt_()
+    norm: Tensor = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    return norm.square_().div_(x.shape[1]).add_(epsilon).rsqrt_()
 
 
 def _whole(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -359,7 +381,7 @@ def int8_weights(shape: LlamaShape, weights: Weights, texts: Sequence[Sequence[i
     """
     watched = [_WatchedLayer(shape, _of_layer(weights, number)) for number in range(shape.num_hidden_layers)]
     network = LlamaNetwork(shape, weights)
-    network._layers = list[Any](watched)
+    network._layers = list[_Layer](watched)
     for tokens in texts:
         network.read(tokens, losses=False, layers=[shape.num_hidden_layers])
     of_first = network.read([shape.bos_token_id], range(1, shape.num_hidden_layers + 1), losses=False).states
@@ -371,7 +393,10 @@ def int8_weights(shape: LlamaShape, weights: Weights, texts: Sequence[Sequence[i
     for number, seen in enumerate(watched):
         name, layer = f"layers.{number}.", _of_layer(weights, number)
         gate, up = layer["widen"].chunk(2)
-        of_attend, of_feed = _factors(seen.largest["attend"], layer["attend"]), _factors(seen.largest["feed"], layer["widen"])
+        of_attend, of_feed = (
+            _factors(seen.largest["attend"], layer["attend"]),
+            _factors(seen.largest["feed"], layer["widen"]),
+        )
         of_narrow = _factors(seen.largest["narrow"], layer["narrow"])
         found[name + "attend_norm"] = layer["attend_norm"] / of_attend
         found[name + "feed_norm"] = layer["feed_norm"] / of_feed

@@ -1,0 +1,238 @@
+"""Readers: small causal language models that read a text along, and say of each sentence how well it was foreseen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cohegraph.errors import CohegraphError
+from cohegraph.strings import well_formed
+from cohegraph.text.document import Document
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from torch import Tensor
+
+    from cohegraph.text.llama import LlamaNetwork, Past
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+# What is said of the losses of a sentence's tokens: their mean, that of the first few, and the largest.
+FIGURES = ("loss", "first_loss", "worst_loss")
+_FIRST_TOKENS = 4
+# How many tokens are read at once, and how many of these are read again, as context, with the next ones.
+_WINDOW, _CONTEXT = 2_048, 512
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_LEAST = 1e-6
+_STATE = re.compile(r"(mean|first|last)-(\d+)")
+
+
+class State(NamedTuple):
+    """Which states of a sentence's tokens are kept: after so many layers, of its first or last ones, or their mean."""
+
+    of: Literal["mean", "first", "last"]
+    layer: int
+
+    @classmethod
+    def named(cls, name: str) -> State:
+        """A state by its name, such as ``mean-18``."""
+        found = _STATE.fullmatch(name)
+        if found is None:
+            raise CohegraphError(
+                f"'{name}' is not a state of a reader: write mean, first or last and a layer, such as mean-18.",
+                code="bad-setting",
+            )
+        return cls(found[1], int(found[2]))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reader found in the sentences of a document.
+
+    Shapes, with S sentences: ``tokens`` (S,); ``losses`` (S, len(FIGURES)), in nats; ``states`` (S, kept states,
+    width). A sentence without a token has zeros.
+    """
+
+    tokens: Ints
+    losses: Floats
+    states: Floats
+
+
+class Reader(Protocol):
+    """Reads documents."""
+
+    @property
+    def identity(self) -> str:
+        """Name and content of the weights, and how they are multiplied."""
+
+    @property
+    def width(self) -> int:
+        """Length of a state."""
+
+    def read(self, documents: Sequence[Document], states: Sequence[State] = ()) -> list[Reading]:
+        """What it finds in every document."""
+
+    def alone(self, document: Document) -> Floats:
+        """The mean loss of each sentence that is read by itself, (sentences,)."""
+
+    def after(self, document: Document, source: int, targets: Sequence[int]) -> Floats:
+        """The mean loss of each target sentence that is read after the source sentence alone, (targets,)."""
+
+
+class LlamaReader:
+    """A Llama model as a reader.
+
+    Args:
+        network: The model.
+        tokenizer: Its tokenizer.
+        identity: Name and content of both.
+        window: How many tokens are read at once at most. Longer documents are read in windows that overlap.
+    """
+
+    def __init__(self, network: LlamaNetwork, tokenizer: Tokenizer, identity: str, *, window: int = _WINDOW) -> None:
+        self._network, self._tokenizer, self.identity = network, tokenizer, identity
+        self._bos = network.shape.bos_token_id
+        self._window = min(window, network.shape.max_position_embeddings)
+        self.width = network.shape.hidden_size
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+
+    def read(self, documents: Sequence[Document], states: Sequence[State] = ()) -> list[Reading]:
+        """What it finds in every document.
+
+        Each document is read by one thread, so that no digit depends on how many there are.
+        """
+        import torch
+
+        threads = min(torch.get_num_threads(), len(documents))
+        if threads <= 1:
+            return [self._read(document, states) for document in documents]
+        # The longest first: nobody waits for it at the end.
+        order = sorted(range(len(documents)), key=lambda number: -len(documents[number].text))
+        before = torch.get_num_threads()
+        try:
+            with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                found = dict(
+                    zip(order, pool.map(lambda number: self._read(documents[number], states), order), strict=True)
+                )
+        finally:
+            torch.set_num_threads(before)
+        return [found[number] for number in range(len(documents))]
+
+    def alone(self, document: Document) -> Floats:
+        """The mean loss of each sentence that is read by itself, (sentences,)."""
+        past = self._network.read([self._bos], losses=False, keep=True).past
+        ids, owner = self._tokens(document)
+        pieces = [ids[owner == number] for number in range(len(document.sentences))]
+        return self._losses(pieces, past)
+
+    def after(self, document: Document, source: int, targets: Sequence[int]) -> Floats:
+        """The mean loss of each target sentence that is read after the source sentence alone, (targets,)."""
+        ids, owner = self._tokens(document)
+        past = self._network.read([self._bos, *ids[owner == source].tolist()], losses=False, keep=True).past
+        return self._losses([ids[owner == number] for number in targets], past)
+
+    def _losses(self, pieces: Sequence[Ints], past: Past | None) -> Floats:
+        """The mean loss of each piece after what was read before; 0 for one without tokens."""
+        found = np.zeros(len(pieces), dtype=np.float32)
+        for numbers in _together([len(piece) for piece in pieces], self._window // 2):
+            lengths = [len(pieces[number]) for number in numbers]
+            tokens = np.concatenate([pieces[number] for number in numbers]).tolist()
+            losses = _array(self._network.read(tokens, past=past, pieces=lengths).losses)
+            found[numbers] = np.add.reduceat(losses, np.cumsum([0, *lengths[:-1]])) / lengths
+        return found
+
+    def _read(self, document: Document, states: Sequence[State]) -> Reading:
+        ids, owner = self._tokens(document)
+        layers = sorted({state.layer for state in states})
+        losses = np.zeros(len(ids), dtype=np.float32)
+        of_tokens = {layer: np.zeros((len(ids), self.width), dtype=np.float32) for layer in layers}
+        for begin, new, end in _windows(len(ids), self._window - 1):
+            run = self._network.read([self._bos, *ids[begin:end].tolist()], layers)
+            skipped = 1 + new - begin
+            losses[new:end] = _array(run.losses)[skipped:]
+            for layer in layers:
+                of_tokens[layer][new:end] = _evened(_array(run.states[layer])[skipped:])
+        return self._reading(len(document.sentences), owner, losses, [(of, of_tokens[layer]) for of, layer in states])
+
+    def _reading(self, sentences: int, owner: Ints, losses: Floats, states: Sequence[tuple[str, Floats]]) -> Reading:
+        """What is found in tokens, by sentence."""
+        figures = np.zeros((sentences, len(FIGURES)), dtype=np.float32)
+        kept = np.zeros((sentences, len(states), self.width), dtype=np.float32)
+        for number in np.unique(owner[owner >= 0]):
+            own = np.flatnonzero(owner == number)
+            found = losses[own]
+            figures[number] = found.mean(), found[:_FIRST_TOKENS].mean(), found.max()
+            for column, (of, tokens) in enumerate(states):
+                chosen = {"mean": own, "first": own[:_FIRST_TOKENS], "last": own[-1:]}[of]
+                kept[number, column] = tokens[chosen].mean(axis=0)
+        return Reading(np.bincount(owner[owner >= 0], minlength=sentences), figures, kept)
+
+    def _tokens(self, document: Document) -> tuple[Ints, Ints]:
+        """The tokens of a document, and the sentence of each, or -1 for those between sentences.
+
+        White space is even: a space between words and sentences, a blank line between paragraphs, however the lines of
+        the text are broken.
+        """
+        text, ends = "", list[int]()
+        sentences = document.sentences
+        for sentence, following in pairwise((*sentences, None)):
+            if sentence is None:
+                break
+            text += " ".join(well_formed(sentence.text).split())
+            ends.append(len(text))
+            if following is not None:
+                gap = document.text[sentence.end : following.start]
+                text += "\n\n" if _BLANK_LINE.search(gap) else " " if gap else ""
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        # The last character: many tokens begin with the space before a word.
+        places = np.array([max(end - 1, start) for start, end in encoded.offsets], dtype=np.int64)
+        owner = np.searchsorted(ends, places, side="right")
+        between = np.array([text[place].isspace() for place in places], dtype=bool)
+        return np.array(encoded.ids, dtype=np.int64), np.where(between, -1, owner)
+
+
+def _windows(tokens: int, size: int) -> list[tuple[int, int, int]]:
+    """Windows of a long text: where each begins, from where on it is new, and where it ends."""
+    windows, new = list[tuple[int, int, int]](), 0
+    while new < tokens:
+        begin = max(0, new - min(_CONTEXT, size // 2))
+        if not windows:
+            begin = 0
+        end = min(begin + size, tokens)
+        windows.append((begin, new, end))
+        new = end
+    return windows
+
+
+def _together(lengths: Sequence[int], most: int) -> list[list[int]]:
+    """Pieces that are read at once: not many tokens in all, and none of no tokens."""
+    found, size = list[list[int]](), most
+    for number, length in enumerate(lengths):
+        if length and size + length > most:
+            found.append([])
+            size = 0
+        if length:
+            found[-1].append(number)
+            size += length
+    return found
+
+
+def _evened(states: Floats) -> Floats:
+    """States of which the mean square is 1: some tokens have states many times as large as others."""
+    found: Floats = states / np.sqrt(np.square(states).mean(axis=1, keepdims=True) + _LEAST)
+    return found
+
+
+def _array(tensor: Tensor | None) -> Floats:
+    assert tensor is not None
+    found: Floats = tensor.numpy()
+    return found
