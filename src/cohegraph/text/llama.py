@@ -85,14 +85,19 @@ class LlamaShape:
 
 @dataclass(frozen=True)
 class Past:
-    """What was read before: keys and values of every layer, (heads, tokens, head size) each, and the last state."""
+    """What was read before: keys and values of every layer, (heads, tokens, head size) each, and the last states."""
 
-    keys: list[Tensor]
-    values: list[Tensor]
-    last: Tensor
+    keys: Sequence[Tensor]
+    values: Sequence[Tensor]
+    states: Tensor
 
     def __len__(self) -> int:
-        return self.keys[0].shape[1]
+        return len(self.states)
+
+    def first(self, tokens: int) -> "Past":
+        """What was read of the first tokens alone."""
+        keys, values = ([one[:, :tokens] for one in part] for part in (self.keys, self.values))
+        return Past(keys, values, self.states[:tokens])
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,18 @@ class Run:
     states: dict[int, Tensor]
     losses: Tensor | None
     past: Past | None = None
+
+    def first(self, tokens: int) -> "Run":
+        """The same of the first tokens alone."""
+        states = {layer: one[:tokens] for layer, one in self.states.items()}
+        losses = None if self.losses is None else self.losses[:tokens]
+        return Run(states, losses, self.past.first(tokens) if self.past else None)
+
+    def then(self, later: "Run") -> "Run":
+        """The same with a run that followed on it."""
+        states = {layer: torch.cat([one, later.states[layer]]) for layer, one in self.states.items()}
+        losses = None if self.losses is None or later.losses is None else torch.cat([self.losses, later.losses])
+        return Run(states, losses, later.past)
 
 
 class LlamaNetwork:
@@ -154,7 +171,7 @@ class LlamaNetwork:
             past: What was read before.
             pieces: How many tokens each of several texts has, which are read at once; each follows on ``past`` and
                 knows nothing of the others.
-            keep: Whether the past of later tokens is to be kept.
+            keep: Whether to keep what later tokens need to follow on these.
         """
         ids = torch.tensor(tokens, dtype=torch.long)
         begin = len(past) if past else 0
@@ -172,15 +189,17 @@ class LlamaNetwork:
             if number + 1 in layers:
                 states[number + 1] = x.clone()
         found = self._losses(x, ids, past, pieces) if losses else None
-        seen = Past([keys for keys, _ in kept], [values for _, values in kept], x[-1]) if keep else None
-        return Run(states, found, seen)
+        if not keep:
+            return Run(states, found)
+        all_states = torch.cat([past.states, x]) if past else x
+        return Run(states, found, Past([keys for keys, _ in kept], [values for _, values in kept], all_states))
 
     def _losses(self, x: Tensor, ids: Tensor, past: Past | None, pieces: Sequence[int]) -> Tensor:
         """What stands before a token foresees it: the token before, or the last one of the past."""
         firsts = [0, *accumulate(pieces[:-1])]
         before = torch.cat([x[:1], x[:-1]])
         if past is not None:
-            before[firsts] = past.last
+            before[firsts] = past.states[-1]
         found = self._head.losses(before, ids)
         if past is None:
             found[firsts] = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -80,6 +80,9 @@ class Reader(Protocol):
     def read(self, documents: Sequence[Document], states: Sequence[State] = ()) -> list[Reading]:
         """What it finds in every document."""
 
+    def read_versions(self, documents: Sequence[Document], states: Sequence[State] = ()) -> list[Reading]:
+        """The same of versions of one document: what they have in common with the first one is read once."""
+
     def alone(self, document: Document) -> Floats:
         """The mean loss of each sentence that is read by itself, (sentences,)."""
 
@@ -127,6 +130,27 @@ class LlamaReader:
             torch.set_num_threads(before)
         return [found[number] for number in range(len(documents))]
 
+    def read_versions(self, documents: Sequence[Document], states: Sequence[State] = ()) -> list[Reading]:
+        """The same of versions of one document: what they begin with in common with the first one is read once."""
+        tokens = [self._tokens(document) for document in documents]
+        if not documents or len(tokens[0][0]) >= self._window:
+            return self.read(documents, states)
+        layers, found = _layers(states), list[Reading]()
+        first = [self._bos, *tokens[0][0].tolist()]
+        run = self._network.read(first, layers, keep=True)
+        for document, (ids, owner) in zip(documents, tokens, strict=True):
+            own = [self._bos, *ids.tolist()]
+            if len(own) > self._window:
+                found.append(self._read(document, states))
+                continue
+            known = _alike(first, own)
+            read = run.first(known)
+            if known < len(own):
+                read = read.then(self._network.read(own[known:], layers, past=read.past))
+            of_tokens = {layer: _evened(_array(read.states[layer])[1:]) for layer in layers}
+            found.append(self._reading(document, owner, _array(read.losses)[1:], of_tokens, states))
+        return found
+
     def alone(self, document: Document) -> Floats:
         """The mean loss of each sentence that is read by itself, (sentences,)."""
         past = self._network.read([self._bos], losses=False, keep=True).past
@@ -152,7 +176,7 @@ class LlamaReader:
 
     def _read(self, document: Document, states: Sequence[State]) -> Reading:
         ids, owner = self._tokens(document)
-        layers = sorted({state.layer for state in states})
+        layers = _layers(states)
         losses = np.zeros(len(ids), dtype=np.float32)
         of_tokens = {layer: np.zeros((len(ids), self.width), dtype=np.float32) for layer in layers}
         for begin, new, end in _windows(len(ids), self._window - 1):
@@ -161,19 +185,27 @@ class LlamaReader:
             losses[new:end] = _array(run.losses)[skipped:]
             for layer in layers:
                 of_tokens[layer][new:end] = _evened(_array(run.states[layer])[skipped:])
-        return self._reading(len(document.sentences), owner, losses, [(of, of_tokens[layer]) for of, layer in states])
+        return self._reading(document, owner, losses, of_tokens, states)
 
-    def _reading(self, sentences: int, owner: Ints, losses: Floats, states: Sequence[tuple[str, Floats]]) -> Reading:
+    def _reading(
+        self,
+        document: Document,
+        owner: Ints,
+        losses: Floats,
+        of_tokens: Mapping[int, Floats],
+        states: Sequence[State],
+    ) -> Reading:
         """What is found in tokens, by sentence."""
+        sentences = len(document.sentences)
         figures = np.zeros((sentences, len(FIGURES)), dtype=np.float32)
         kept = np.zeros((sentences, len(states), self.width), dtype=np.float32)
         for number in np.unique(owner[owner >= 0]):
             own = np.flatnonzero(owner == number)
             found = losses[own]
             figures[number] = found.mean(), found[:_FIRST_TOKENS].mean(), found.max()
-            for column, (of, tokens) in enumerate(states):
+            for column, (of, layer) in enumerate(states):
                 chosen = {"mean": own, "first": own[:_FIRST_TOKENS], "last": own[-1:]}[of]
-                kept[number, column] = tokens[chosen].mean(axis=0)
+                kept[number, column] = of_tokens[layer][chosen].mean(axis=0)
         return Reading(np.bincount(owner[owner >= 0], minlength=sentences), figures, kept)
 
     def _tokens(self, document: Document) -> tuple[Ints, Ints]:
@@ -198,6 +230,16 @@ class LlamaReader:
         owner = np.searchsorted(ends, places, side="right")
         between = np.array([text[place].isspace() for place in places], dtype=bool)
         return np.array(encoded.ids, dtype=np.int64), np.where(between, -1, owner)
+
+
+def _layers(states: Sequence[State]) -> list[int]:
+    return sorted({state.layer for state in states})
+
+
+def _alike(first: Sequence[int], second: Sequence[int]) -> int:
+    """With how many equal tokens two texts begin."""
+    differing = (place for place, (one, other) in enumerate(zip(first, second, strict=False)) if one != other)
+    return next(differing, min(len(first), len(second)))
 
 
 def _windows(tokens: int, size: int) -> list[tuple[int, int, int]]:
