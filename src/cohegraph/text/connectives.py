@@ -18,106 +18,116 @@ SENSES = ("contrast", "cause", "time", "addition", "condition", "example", "rest
 
 # Where a connective stands:
 # - start: at the beginning of the sentence
+# - opening: at the beginning, before a comma or a subject ("after that he")
 # - pause: at the beginning, before a comma
 # - free: at the beginning, or set off by commas
 # - bare: as free, and also next to the verb ("it is therefore")
 # - tail: set off by commas, or at the end after a comma
 # - clause: before a clause of the same sentence; it never looks back
-_Place = Literal["start", "pause", "free", "bare", "tail", "clause"]
+_Place = Literal["start", "opening", "pause", "free", "bare", "tail", "clause"]
 
 # Connectives by sense and place, each with what reads well in its place and has the opposite sense, if there is such.
 _LISTS: tuple[tuple[str, _Place, str], ...] = (
     (
         "contrast",
         "start",
-        """but > so; yet > so; and yet > and so; but still > and so; but then again; then again; still > so;
-        despite this > because of this; despite that > because of that; in spite of this > because of this;
-        in spite of that > because of that; having said that; be that as it may; even then;
-        even so > for this reason; all the same > for this reason; and still > and so""",
+        """but > so; yet > so; and yet > and so; but still > and so; but then again; then again; still > so; in spite
+        of this > because of this; in spite of that > because of that; having said that; be that as it may; even so
+        > for this reason; all the same > for this reason; and still > and so""",
     ),
+    ("contrast", "opening", "despite this > because of this; despite that > because of that; even then"),
     (
         "contrast",
         "pause",
         """that said > as a result; that being said > as a result; instead > accordingly; rather; alternatively;
-        regardless > accordingly; anyway; anyhow; notwithstanding > accordingly; in any case;
-        at any rate; in any event; in contrast to this > similarly""",
+        regardless > accordingly; anyway; anyhow; notwithstanding > accordingly; in any case; at any rate; in any
+        event; in contrast to this > similarly""",
     ),
     (
         "contrast",
         "free",
-        """however > therefore; on the other hand > as a result; on the other > as a result;
-        on the contrary > accordingly; in contrast > similarly; by contrast > similarly; by comparison;
-        conversely > similarly; contrariwise > similarly""",
+        """however > therefore; on the other hand > as a result; on the other > as a result; on the contrary >
+        accordingly; in contrast > similarly; by contrast > similarly; by comparison; conversely > similarly;
+        contrariwise > similarly""",
     ),
     ("contrast", "bare", "nevertheless > therefore; nonetheless > therefore; none the less > therefore"),
     ("contrast", "tail", "though > therefore"),
     (
         "contrast",
         "clause",
-        """although > because; though > because; even though > because; whereas > because; while > because;
-        in spite of the fact that > because of the fact that; despite the fact that > because of the fact that""",
+        """although > because; though > because; even though > because; whereas > because; while > because; in spite of
+        the fact that > because of the fact that; despite the fact that > because of the fact that""",
     ),
     (
         "cause",
         "start",
-        """so > but; and so > and yet; so then; for; hence > nevertheless; for this reason > in spite of this;
-        for that reason > in spite of that; for these reasons > in spite of this; for those reasons > in spite of that;
-        for all these reasons > in spite of all this; because of this > despite this; because of that > despite that;
-        due to this > despite this; as a result of this > in spite of this; it follows that; that is why;
-        that's why; this is why; in response; and hence > and yet""",
+        """so > but; and so > and yet; so then; for; hence > nevertheless; for this reason > in spite of this; for that
+        reason > in spite of that; for these reasons > in spite of this; for those reasons > in spite of that; for
+        all these reasons > in spite of all this; as a result of this > in spite of this; it follows that; that is
+        why; that's why; this is why; and hence > and yet""",
+    ),
+    (
+        "cause",
+        "opening",
+        """because of this > despite this; because of that > despite that; due to this > despite this; in response""",
     ),
     (
         "cause",
         "free",
-        """as a result > even so; as a consequence > even so; in consequence > even so; after all;
-        accordingly > nevertheless""",
+        """as a result > even so; as a consequence > even so; in consequence > even so; after all; accordingly >
+        nevertheless""",
     ),
-    (
-        "cause",
-        "bare",
-        "therefore > however; thus > nevertheless; consequently > nevertheless",
-    ),
+    ("cause", "bare", "therefore > however; thus > nevertheless; consequently > nevertheless"),
     (
         "cause",
         "clause",
-        """because > although; because of > in spite of; since > although; so that; given that > even though;
-        now that; inasmuch as > although; seeing that > although; which is why""",
+        """because > although; because of > in spite of; since > although; so that; given that > even though; now that;
+        inasmuch as > although; seeing that > although; which is why""",
     ),
     (
         "time",
         "start",
         """and then > and before that; but then; since then > until then; ever since; ever since then > until then;
-        after that > before that; after this > before this; after which > before which; before that > after that;
-        before this > after this; by then; by this time; by that time; at that time; at that moment; at this moment;
-        at this point; at that point; just then; in the meantime; in the meanwhile; meanwhile; meantime; afterwards;
+        after which > before which; by then; by that time; at that time; at that moment; at this moment; at this
+        point; at that point; just then; in the meantime; in the meanwhile; meanwhile; meantime; afterwards;
         afterward; soon afterwards > long before; soon after > long before; shortly afterwards > shortly before;
         shortly after > shortly before; not long after > not long before; not long afterwards > not long before;
         thereafter > until then; thereupon; eventually > initially; subsequently > previously; finally > first;
-        at last > at first; until then > since then; till then > since then; from then on > until then;
-        from that time on > until that time; from that moment > until that moment; at the same time;
-        simultaneously; the next day > the day before; the next morning > the morning before;
-        the following day > the day before; the following morning > the morning before;
-        the following year > the year before; the next year > the year before; a moment later > a moment before;
-        a few days later > a few days earlier; some time later > some time earlier; later on > earlier on;
-        soon; presently; this time; in the end > in the beginning; ultimately > originally; with that""",
+        until then > since then; till then > since then; from then on > until then; from that time on > until that
+        time; from that moment > until that moment; at the same time; a moment later > a moment before; a few days
+        later > a few days earlier; some time later > some time earlier; later on > earlier on; with that""",
+    ),
+    (
+        "time",
+        "opening",
+        """after that > before that; after this > before this; before that > after that; before this > after this; by
+        this time; at last > at first; simultaneously; the next day > the day before; the next morning > the morning
+        before; the following day > the day before; the following morning > the morning before; the following year >
+        the year before; the next year > the year before; soon; presently; this time; in the end > in the beginning;
+        ultimately > originally""",
     ),
     ("time", "pause", "next > before that; later > earlier; earlier > later; previously > subsequently"),
     ("time", "bare", "then > before that"),
     (
         "time",
         "clause",
-        """before > after; after > before; until > after; till > after; as soon as > before; once > before;
-        whenever; when; every time""",
+        """before > after; after > before; until > after; till > after; as soon as > before; once > before; whenever;
+        when; every time""",
     ),
     (
         "addition",
         "start",
-        """and > but; or; nor; neither; similarly > conversely; in the same way > by contrast;
-        in much the same way > by contrast; in like manner > by contrast; in addition to this > in spite of this;
-        in addition to that > in spite of that; on top of this; on top of that; not only that; and also > but not;
-        what is more > even so; what's more > even so; to begin with; to start with; in the first place;
-        in the second place; first of all; second of all; firstly; secondly; thirdly; fourthly; lastly > firstly;
-        by the same token > by contrast; for one thing; for another thing; more importantly; most importantly""",
+        """and > but; or; nor; neither; similarly > conversely; in the same way > by contrast; in much the same way >
+        by contrast; in like manner > by contrast; on top of this; on top of that; not only that; and also > but
+        not; what is more > even so; what's more > even so; in the first place; in the second place; first of all;
+        second of all; firstly; secondly; thirdly; fourthly; lastly > firstly; by the same token > by contrast; for
+        another thing; more importantly; most importantly""",
+    ),
+    (
+        "addition",
+        "opening",
+        """in addition to this > in spite of this; in addition to that > in spite of that; to begin with; to start
+        with; for one thing""",
     ),
     (
         "addition",
@@ -136,11 +146,11 @@ _LISTS: tuple[tuple[str, _Place, str], ...] = (
     (
         "condition",
         "start",
-        """otherwise > in that case; or else > in that case; if so > if not; if not > if so;
-        in that case > otherwise; in this case > otherwise; in such a case > otherwise; in such cases > otherwise;
-        in that event > otherwise; under these circumstances; under such circumstances; under those circumstances;
-        failing that; failing this""",
+        """otherwise > in that case; or else > in that case; if so > if not; if not > if so; in that case > otherwise;
+        in such a case > otherwise; in such cases > otherwise; in that event > otherwise; under these circumstances;
+        under such circumstances; under those circumstances; failing that; failing this""",
     ),
+    ("condition", "opening", "in this case > otherwise"),
     (
         "condition",
         "clause",
@@ -150,8 +160,8 @@ _LISTS: tuple[tuple[str, _Place, str], ...] = (
     (
         "example",
         "free",
-        """for example; for instance; as an example; as an illustration; by way of example; by way of illustration;
-        to illustrate; in particular; e.g""",
+        """for example; for instance; as an example; as an illustration; by way of example; by way of illustration; to
+        illustrate; in particular; e.g""",
     ),
     ("example", "pause", "specifically; more specifically; notably; particularly; especially"),
     ("restatement", "start", "in other words > by contrast; indeed > on the contrary; to sum up"),
@@ -159,10 +169,10 @@ _LISTS: tuple[tuple[str, _Place, str], ...] = (
         "restatement",
         "pause",
         """overall; in general; generally; actually; in reality; in essence; in effect; simply put; in short; in brief;
-        in sum; in summary; to summarize; to summarise; in conclusion; to conclude; on the whole; all in all; all told;
-        put differently; put another way; put simply; to put it simply; to put it differently; to put it another way;
-        to put it briefly; more precisely; more exactly; or rather; in truth; in a word; in a nutshell; to be precise;
-        to be sure; that is; i.e; at bottom""",
+        in sum; in summary; to summarize; to summarise; in conclusion; to conclude; on the whole; all in all; all
+        told; put differently; put another way; put simply; to put it simply; to put it differently; to put it
+        another way; to put it briefly; more precisely; more exactly; or rather; in truth; in a word; in a nutshell;
+        to be precise; to be sure; that is; i.e; at bottom""",
     ),
     ("restatement", "free", "in fact > on the contrary; as a matter of fact > on the contrary; that is to say"),
     ("restatement", "tail", "indeed; in other words; in short; that is; in a word"),
@@ -182,44 +192,21 @@ _ONLY_BEFORE: dict[str, frozenset[str]] = {
     "still": _SUBJECTS | {"if", "when", "in"},
     "for": frozenset("i he she we they".split()),
     "however": _SUBJECTS - {"many"} | {"in", "if", "when", "as", "with", "at", "for", "on"},
-    "soon": _SUBJECTS,
     "finally": _SUBJECTS | {"in", "when", "after", "came"},
-    "at last": _SUBJECTS,
-    "ever since": frozenset({"then"}),
-    "after this": _SUBJECTS,
-    "after that": _SUBJECTS,
-    "before that": _SUBJECTS,
-    "before this": _SUBJECTS,
-    "by this time": _SUBJECTS,
-    "this time": _SUBJECTS,
-    "soon after": _SUBJECTS - {"the", "a", "an", "his", "her", "its", "their", "my", "our", "your"},
-    "shortly after": _PRONOUNS,
-    "not long after": _PRONOUNS,
+    "ever since": frozenset(),
+    "soon after": frozenset(),
+    "shortly after": frozenset(),
+    "not long after": frozenset(),
+    "in particular": _SUBJECTS,
+    "now that": _SUBJECTS,
     "with that": _PRONOUNS,
-    "in the end": _SUBJECTS,
-    "in response": _SUBJECTS,
-    "to begin with": _SUBJECTS,
-    "to start with": _SUBJECTS,
     "neither": _AUXILIARIES,
-    "in this case": _SUBJECTS,
     "similarly": _SUBJECTS | {"in", "when", "if", "with", "for"},
-    "even then": _SUBJECTS,
     "after all": _PRONOUNS,
     "thereafter": _SUBJECTS | {"in"},
-    "simultaneously": _SUBJECTS,
     "at the same time": _SUBJECTS | {"in"},
     "on the other": frozenset(),
     "if not": frozenset(),
-    "for one thing": _SUBJECTS,
-    "in particular": _SUBJECTS,
-    "ultimately": _SUBJECTS,
-    "presently": _SUBJECTS,
-    "because of this": _SUBJECTS,
-    "because of that": _SUBJECTS,
-    "due to this": _SUBJECTS,
-    "despite this": _SUBJECTS,
-    "despite that": _SUBJECTS,
-    "now that": _SUBJECTS,
 }
 # Before these the words mean something else.
 _NOT_BEFORE: dict[str, frozenset[str]] = {
@@ -251,7 +238,6 @@ _NOT_BEFORE: dict[str, frozenset[str]] = {
     "in the same way": frozenset("as that".split()),
     "in much the same way": frozenset("as that".split()),
     "also": frozenset("known called".split()),
-    "the next day": frozenset("of".split()),
     "as well": frozenset("as".split()),
     "if": frozenset("any not possible necessary needs need ever only and".split()),
 }
@@ -269,7 +255,9 @@ _OF_THIS_SENTENCE = frozenset({"that is", "that is to say", "in other words", "i
 _OPPOSITES_BY_VERB = {"then": "previously"}
 # Subordinating words that are also prepositions or adverbs: before a clause, which begins with one of these.
 _NEED_CLAUSE = frozenset("since before after until till once while though when".split())
-_CLAUSE_BEGINS = _PRONOUNS | frozenset({"i'm", "i've", "i'd", "he's", "he'd", "she's", "she'd", "it's", "they're"})
+_CLAUSE_BEGINS = _PRONOUNS - {"one"} | frozenset(
+    {"i'm", "i've", "i'd", "he's", "he'd", "she's", "she'd", "it's", "they're"}
+)
 # Words before which a following "then", "also" or "therefore" relates the whole sentence to what was said.
 _BEFORE_BARE = _PRONOUNS | _AUXILIARIES | frozenset({"this", "that"})
 _COORDINATORS = frozenset("and but or so yet nor well".split())
@@ -386,8 +374,9 @@ class _Found:
         if self.entry.place == "clause":
             return False if self._begins_clause() else None
         if self.entry.place != "tail" and self.at_start:
-            return True if self.paused or self.entry.place != "pause" else None
-        return None if self.entry.place in ("start", "pause") else self._inside()
+            needed = {"opening": self.following in _SUBJECTS, "pause": False}
+            return True if self.paused or needed.get(self.entry.place, True) else None
+        return None if self.entry.place in ("start", "opening", "pause") else self._inside()
 
     def _goes_on(self) -> bool:
         """Whether the words around it let it be a connective."""
@@ -412,9 +401,7 @@ class _Found:
     def _inside(self) -> bool | None:
         """The same within a sentence: set off by commas, at its end, or next to the verb."""
         if self.after_pause and (self.at_end or self.paused):
-            if self.entry.name in _OF_THIS_SENTENCE:
-                return False
-            return self.at_end or self.in_first_part
+            return self.entry.name not in _OF_THIS_SENTENCE and self.in_first_part
         if self.entry.place == "tail":
             return None
         joined = self.after_pause or self.before.rstrip().endswith(";") or self.previous in ("and", "but")
