@@ -16,6 +16,7 @@ sentences less than 8 apart lie within one of the pieces or across the join. Pri
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,9 +45,8 @@ def main() -> None:
     featurizer = Featurizer(preset().replaced({"links.linkers": chosen.linkers}))
     joined = list(track(joined_texts(chosen.prose, chosen.texts, featurizer.parser), "joining", chosen.texts))
     print(f"{len(joined)} joined texts, {sum(len(one.document.sentences) for one in joined)} sentences")
-    print(
-        f"{'linker':<12}{'AUC':>7}{'AUC 1':>7}{'within':>9}{'across':>9}{'1 within':>10}{'1 across':>10}  over the break"
-    )
+    columns = f"{'AUC':>7}{'AUC 1':>7}{'within':>9}{'across':>9}{'1 within':>10}{'1 across':>10}"
+    print(f"{'linker':<12}{columns}  over the break")
     for linker in featurizer.linkers:
         print(f"{linker.name:<12}{measured(linker, joined)}", flush=True)
 
@@ -60,21 +60,27 @@ class Joined:
 
 
 def joined_texts(folder: Path, number: int, parser: Parser) -> Iterator[Joined]:
-    """Joined texts, evenly over all sources with two pieces or more."""
-    by_source: dict[str, list[str]] = {}
-    for genre in dev_prose(folder).values():
-        for piece in genre:
-            by_source.setdefault(piece["source"], []).append(piece["text"])
+    """Joined texts, evenly over the genres that have a source with two pieces or more."""
     generator = np.random.default_rng(SEED)
-    sources = [texts for _, texts in sorted(by_source.items()) if len(texts) > 1]
+    genres = [pieces for pieces in map(with_another, dev_prose(folder).values()) if pieces]
     made = 0
-    while made < number:
-        texts = sources[made % len(sources)]
-        first, other = (texts[i] for i in generator.choice(len(texts), 2, replace=False))
-        found = joined(*parser.parse([first, other]), parser)
+    for attempt in range(10 * number):
+        pieces = genres[attempt % len(genres)]
+        first = pieces[generator.integers(len(pieces))]
+        rest = [piece for piece in pieces if piece["source"] == first["source"] and piece is not first]
+        other = rest[generator.integers(len(rest))]
+        found = joined(*parser.parse([first["text"], other["text"]]), parser)
         if found is not None:
             made += 1
             yield found
+        if made == number:
+            return
+
+
+def with_another(pieces: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The pieces of sources that have two or more."""
+    counts = Counter(piece["source"] for piece in pieces)
+    return [piece for piece in pieces if counts[piece["source"]] > 1]
 
 
 def joined(first: Document, other: Document, parser: Parser) -> Joined | None:
