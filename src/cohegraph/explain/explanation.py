@@ -77,7 +77,7 @@ class Link(_Value):
         """The words behind it, with its kind if they are of one sentence alone; its kind if there are none."""
         if self.source_words and self.target_words:
             return self.words
-        return f"{self.words} ({self.kind})" if self.words else self.kind
+        return f"{self.words}, {self.kind}" if self.words else self.kind
 
 
 class Move(_Value):
