@@ -10,7 +10,14 @@ from cohegraph.settings import LinkSettings
 
 __all__ = ["LINKERS", "Linker", "Links", "Part", "Parts", "kinds_of", "linkers_of", "parts_of", "versions_of"]
 
-LINKERS: dict[str, type[Linker]] = {linker.name: linker for linker in (NounLinker, ConnectiveLinker, VectorLinker)}
+LINKERS: dict[str, type[Linker]] = {
+    linker.name: linker
+    for linker in (
+        NounLinker,
+        ConnectiveLinker,
+        VectorLinker,
+    )
+}
 
 
 def linker_named(name: str) -> type[Linker]:
