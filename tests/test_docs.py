@@ -68,7 +68,7 @@ def test_examples_with_requests(server, tmp_path, number):
 REGISTERED = {
     "graph/links/capitals.py": (
         "graph/links/__init__.py",
-        ("(NounLinker,)", "(NounLinker, CapitalLinker)"),
+        ("        NounLinker,\n", "        NounLinker,\n        CapitalLinker,\n"),
         "from cohegraph.graph.links.capitals import CapitalLinker",
     ),
     "models/plain.py": (

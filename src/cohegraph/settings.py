@@ -69,7 +69,9 @@ class LinkSettings(_Group):
     """Step 2, Algorithm 1: when two sentences link."""
 
     linkers: tuple[str, ...] = Field(
-        ("nouns",), min_length=1, description="What links sentences: nouns is Algorithm 1; several work together."
+        ("nouns",),
+        min_length=1,
+        description="What links sentences: nouns (Algorithm 1), connective, vectors; several work together.",
     )
     combine: Literal["union", "side-by-side"] = Field(
         "union", description="Links of several kinds are counted as one graph, or as one block of patterns for each."

@@ -137,7 +137,9 @@ def _linked(found: Explanation, links: list[Link], number: int) -> str:
     """The sentences that a sentence is linked with; the kinds of their links, where there are several kinds."""
     kinds: dict[int, list[str]] = {}
     for link in links:
-        kinds.setdefault(link.other(number), []).append(link.kind)
+        # Words of one sentence alone are shown, such as However; two nouns would take too much room.
+        word = "" if link.source_words and link.target_words else link.words
+        kinds.setdefault(link.other(number), []).append(f"{link.kind} {word}".rstrip())
     several = len(found.kinds) > 1
     return ", ".join(f"{other} ({', '.join(kinds[other])})" if several else str(other) for other in sorted(kinds))
 

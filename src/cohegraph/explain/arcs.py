@@ -18,7 +18,13 @@ _ROOM_FOR_WORD = 40.0  # below this distance there is no room for a word under e
 _DIGIT = 7.0  # how wide a digit is
 _LONGEST_LABEL = 300
 # Kinds of links differ by how their arcs are dashed, in the order of the model's linkers.
-_DASHES = ("", 'stroke-dasharray="7 4" ', 'stroke-dasharray="2 4" ', 'stroke-dasharray="9 4 2 4" ')
+_DASHES = (
+    "",
+    *(
+        f'stroke-dasharray="{dashes}" '
+        for dashes in ("7 4", "2 4", "9 4 2 4", "14 4", "7 4 2 4 2 4", "4 2", "1 7", "14 4 2 4", "7 9", "2 4 2 9")
+    ),
+)
 
 STYLE = (
     ".cg-arcs{font:12px system-ui,sans-serif}"
@@ -100,7 +106,8 @@ def _arc(link: Link, base: float, step: float, weakest: float, dashes: str) -> s
     strength = (link.strength - weakest) / (1 - weakest) if weakest < 1 else 1.0
     thickness = _THINNEST + (_THICKEST - _THINNEST) * min(max(strength, 0.0), 1.0)
     top = base - _RADIUS
-    title = f"{link.source} to {link.target}: {link.in_words()} ({link.kind} {link.strength:.2f})"
+    kind = f"{link.kind} {link.strength:.2f}"
+    title = f"{link.source} to {link.target}: {f'{link.words} ({kind})' if link.words else kind}"
     return (
         f'<path class="link" data-kind="{attribute(link.kind)}" data-source="{link.source}" '
         f'data-target="{link.target}" stroke-width="{thickness:.2f}" {dashes}'

@@ -55,7 +55,7 @@ def compare(before: Explanation, after: Explanation) -> Comparison:
     number = dict([*pairs, *reworded])
     back = {new: old for old, new in number.items()}
     old_links = {_moved(link, number) for link in before.links}
-    new_links = {(link.source, link.target) for link in after.links}
+    new_links = {(link.source, link.target, link.kind) for link in after.links}
     scores = (before.verdict.score, after.verdict.score)
     return Comparison(
         level_before=before.verdict.level,
@@ -69,16 +69,17 @@ def compare(before: Explanation, after: Explanation) -> Comparison:
         reworded=reworded,
         added=[one.number for one in after.sentences if one.number not in back],
         removed=[one.number for one in before.sentences if one.number not in number],
-        new_links=[link for link in after.links if (link.source, link.target) not in old_links],
+        new_links=[link for link in after.links if (link.source, link.target, link.kind) not in old_links],
         lost_links=[link for link in before.links if _moved(link, number) not in new_links],
         loose_before=sum(one.loose for one in before.sentences),
         loose_after=sum(one.loose for one in after.sentences),
     )
 
 
-def _moved(link: Link, number: dict[int, int]) -> tuple[int, ...]:
-    """The ends of a link as they are numbered in the other version, whichever now comes first."""
-    return tuple(sorted(number.get(end, 0) for end in (link.source, link.target)))
+def _moved(link: Link, number: dict[int, int]) -> tuple[int, int, str]:
+    """The ends of a link as they are numbered in the other version, whichever now comes first, and its kind."""
+    first, last = sorted(number.get(end, 0) for end in (link.source, link.target))
+    return first, last, link.kind
 
 
 def _matched(before: list[str], after: list[str]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:

@@ -66,9 +66,18 @@ class Link(_Value):
         """The sentence at the other end."""
         return self.target if self.source == sentence else self.source
 
+    @property
+    def words(self) -> str:
+        """The words behind it: of both sentences, of one of them, or none."""
+        if self.source_words and self.target_words:
+            return f"{self.source_words} – {self.target_words}"
+        return f"'{self.source_words or self.target_words}'" if self.source_words or self.target_words else ""
+
     def in_words(self) -> str:
-        """The words behind it, or else its kind."""
-        return f"{self.source_words} – {self.target_words}" if self.source_words or self.target_words else self.kind
+        """The words behind it, with its kind if they are of one sentence alone; its kind if there are none."""
+        if self.source_words and self.target_words:
+            return self.words
+        return f"{self.words}, {self.kind}" if self.words else self.kind
 
 
 class Move(_Value):

@@ -112,7 +112,7 @@ def _about(explanation: Explanation) -> dict[str, Any]:
         "notices": explanation.notices,
         "summary": _summary(explanation),
         "links": len(explanation.links),
-        "kinds": explanation.kinds,
+        "kinds": [kind for kind in explanation.kinds if kind in {link.kind for link in explanation.links}],
         "by_nouns_only": explanation.by_nouns_only,
         "loose": [one.number for one in explanation.sentences if one.loose],
         "picture": Markup(draw_arcs(explanation, inside=True)),

@@ -1,14 +1,23 @@
 """Linkers: what makes links between sentences. `nouns` is Algorithm 1 of the paper."""
 
 from cohegraph.errors import CohegraphError
+from cohegraph.graph.links.connectives import ConnectiveLinker
 from cohegraph.graph.links.linker import FIRST_VERSION, Linker, Part, Parts
 from cohegraph.graph.links.links import Links
 from cohegraph.graph.links.nouns import NounLinker
+from cohegraph.graph.links.vectors import VectorLinker
 from cohegraph.settings import LinkSettings
 
 __all__ = ["LINKERS", "Linker", "Links", "Part", "Parts", "kinds_of", "linkers_of", "parts_of", "versions_of"]
 
-LINKERS: dict[str, type[Linker]] = {linker.name: linker for linker in (NounLinker,)}
+LINKERS: dict[str, type[Linker]] = {
+    linker.name: linker
+    for linker in (
+        NounLinker,
+        ConnectiveLinker,
+        VectorLinker,
+    )
+}
 
 
 def linker_named(name: str) -> type[Linker]:

@@ -81,6 +81,10 @@ class Linker(ABC):
         """The words behind a link: start and end in the text, in the source and in the target; -1 for none."""
         return _NO_WORDS
 
+    def kind(self, document: Document, source: int, target: int) -> int:
+        """The number of a link's kind among `kinds`; of interest to linkers with several kinds."""
+        return 0
+
     def figures(self, document: Document, kept: Sequence[int]) -> Mapping[str, int]:
         """Tallies of a document that only this linker knows."""
         return {}
@@ -110,15 +114,15 @@ class Linker(ABC):
         if not found:
             return Links.none(len(kept), self.kinds)
         source, target, strength = (np.concatenate(part) for part in zip(*found, strict=True))
-        words = [self.words(document, kept[u], kept[v]) for u, v in zip(source, target, strict=True)]
+        ends = [(kept[u], kept[v]) for u, v in zip(source.tolist(), target.tolist(), strict=True)]
         return Links(
             len(kept),
             self.kinds,
             source,
             target,
-            np.zeros(len(source), dtype=np.int64),
+            np.array([self.kind(document, u, v) for u, v in ends], dtype=np.int64),
             np.minimum(strength, 1),
-            np.array(words, dtype=np.int64).reshape(-1, 4),
+            np.array([self.words(document, u, v) for u, v in ends], dtype=np.int64).reshape(-1, 4),
         )
 
     def related(self, document: Document, kept: Sequence[int], sentence: int) -> FloatArray:

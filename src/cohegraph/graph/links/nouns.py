@@ -75,9 +75,11 @@ class NounLinker(Linker):
 
     def _nouns(self, document: Document, kept: Sequence[int]) -> _Nouns:
         """The nouns of a document; those of the last one are kept, since it is often asked about again."""
-        if self._last is None or self._last[0] is not document or self._last[1] != tuple(kept):
-            self._last = (document, tuple(kept), self._read(document, kept))
-        return self._last[2]
+        last = self._last
+        if last is None or last[0] is not document or last[1] != tuple(kept):
+            # Read and replaced as a whole: other threads may ask about other documents at the same time.
+            self._last = last = (document, tuple(kept), self._read(document, kept))
+        return last[2]
 
     def _read(self, document: Document, kept: Sequence[int]) -> _Nouns:
         nouns = counted_nouns(document, kept, self.settings)
