@@ -104,8 +104,9 @@ class Past:
 class Run:
     """What one pass gives.
 
-    Shapes: ``states`` (tokens, width) for each layer that was asked for; ``losses`` (tokens,): minus the logarithm of
-    the probability of every token, 0 for one that nothing stands before; ``past`` if it was to be kept.
+    Shapes: ``states`` (tokens, width) for each layer that was asked for; ``losses`` (tokens, 2): minus the logarithm of
+    the probability of every token, and what that was expected to be (the entropy), 0 for a token that nothing stands
+    before; ``past`` if it was to be kept.
     """
 
     states: dict[int, Tensor]
@@ -329,11 +330,16 @@ class _Int8Head:
 
 
 def _losses(logits: Callable[[slice], Tensor], targets: Tensor) -> Tensor:
-    """Minus the logarithm of the probability of every target."""
-    found = [torch.zeros(0)]
+    """Minus the logarithm of the probability of every target, and the mean of that over the vocabulary, (targets, 2)."""
+    found = [torch.zeros((0, 2))]
     for begin in range(0, len(targets), _ROWS):
         of_rows, wanted = logits(slice(begin, begin + _ROWS)), targets[begin : begin + _ROWS, None]
-        found.append(torch.logsumexp(of_rows, dim=1) - of_rows.gather(1, wanted)[:, 0])
+        largest = of_rows.amax(dim=1, keepdim=True)
+        odds = (of_rows - largest).exp_()
+        total = odds.sum(dim=1)
+        level = total.log() + largest[:, 0]
+        chosen, mean = of_rows.gather(1, wanted)[:, 0], odds.mul_(of_rows).sum(dim=1) / total
+        found.append(torch.stack([level - chosen, level - mean], dim=1))
     return torch.cat(found)
 
 

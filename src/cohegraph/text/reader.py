@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-# What is said of the losses of a sentence's tokens: their mean, that of the first few, and the largest.
-FIGURES = ("loss", "first_loss", "worst_loss")
+# What is said of the losses of a sentence's tokens: their mean, that of the first few, and the largest; and what loss
+# was to be expected, on average, and of the first few.
+FIGURES = ("loss", "first_loss", "worst_loss", "expected_loss", "first_expected_loss")
 _FIRST_TOKENS = 4
 # How many tokens are read at once, and how many of these are read again, as context, with the next ones.
 _WINDOW, _CONTEXT = 2_048, 512
@@ -170,14 +171,14 @@ class LlamaReader:
         for numbers in _together([len(piece) for piece in pieces], self._window // 2):
             lengths = [len(pieces[number]) for number in numbers]
             tokens = np.concatenate([pieces[number] for number in numbers]).tolist()
-            losses = _array(self._network.read(tokens, past=past, pieces=lengths).losses)
+            losses = _array(self._network.read(tokens, past=past, pieces=lengths).losses)[:, 0]
             found[numbers] = np.add.reduceat(losses, np.cumsum([0, *lengths[:-1]])) / lengths
         return found
 
     def _read(self, document: Document, states: Sequence[State]) -> Reading:
         ids, owner = self._tokens(document)
         layers = _layers(states)
-        losses = np.zeros(len(ids), dtype=np.float32)
+        losses = np.zeros((len(ids), 2), dtype=np.float32)
         of_tokens = {layer: np.zeros((len(ids), self.width), dtype=np.float32) for layer in layers}
         for begin, new, end in _windows(len(ids), self._window - 1):
             run = self._network.read([self._bos, *ids[begin:end].tolist()], layers)
@@ -201,8 +202,9 @@ class LlamaReader:
         kept = np.zeros((sentences, len(states), self.width), dtype=np.float32)
         for number in np.unique(owner[owner >= 0]):
             own = np.flatnonzero(owner == number)
-            found = losses[own]
-            figures[number] = found.mean(), found[:_FIRST_TOKENS].mean(), found.max()
+            loss, expected = losses[own].T
+            first = slice(_FIRST_TOKENS)
+            figures[number] = loss.mean(), loss[first].mean(), loss.max(), expected.mean(), expected[first].mean()
             for column, (of, layer) in enumerate(states):
                 chosen = {"mean": own, "first": own[:_FIRST_TOKENS], "last": own[-1:]}[of]
                 kept[number, column] = of_tokens[layer][chosen].mean(axis=0)
