@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from random import Random
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ WORK, SOURCE, ELSEWHERE, SIMILAR = "work", "source", "elsewhere", "similar"
 PLACES = (WORK, SOURCE, ELSEWHERE)
 Vectors = npt.NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
+T = TypeVar("T")
 _Range = tuple[int, int]
 
 # Sentences that are drawn for a place, of which the one with the best length is taken.
@@ -81,7 +83,7 @@ class DonorPool:
             places = (_drawn(outer, inner, random) for _ in range(_SENTENCES_DRAWN))
             candidates = [self._candidate(place) for place in places if place is not None]
         candidates = [one for one in candidates if one.text not in own]
-        return min(candidates, key=lambda one: abs(len(one.text) - length), default=None)
+        return closest(candidates, lambda one: len(one.text), length, random)
 
     def stretch(
         self, piece: Piece, donor: str, sentences: int, length: int, random: Random, *, first: int = 1
@@ -97,26 +99,22 @@ class DonorPool:
             first: The first sentence of the other text that they may begin with.
         """
         outer, inner = self._scope(piece, donor)
-        own, compared, best = set(piece.sentences), set[int](), None
+        own, compared, found = set(piece.sentences), set[int](), list[list[Placed]]()
         for _ in range(_TEXTS_DRAWN):
             place = _drawn(outer, inner, random)
-            if place is None:
-                return None
+            if place is None or len(compared) == _TEXTS_COMPARED:
+                break
             other = self._pieces[place]
             if place in compared or len(other) < first + sentences:
                 continue
             compared.add(place)
-            for start in range(first, len(other) - sentences + 1):
-                found = other.placed(start, start + sentences)
-                distance = abs(total_length(found) - length)
-                if (best is None or distance < best[0]) and own.isdisjoint(one.text for one in found):
-                    best = distance, found
-            if len(compared) == _TEXTS_COMPARED:
-                break
-        return None if best is None else best[1]
+            starts = range(first, len(other) - sentences + 1)
+            stretches = (other.placed(start, start + sentences) for start in starts)
+            found += [some for some in stretches if own.isdisjoint(one.text for one in some)]
+        return closest(found, total_length, length, random)
 
     def _candidate(self, place: int) -> Placed:
-        text, number = self._places[place].tolist()
+        text, number = map(int, self._places[place])
         return self._pieces[text].at(number)
 
     def _scope(self, piece: Piece, donor: str) -> tuple[_Range, _Range]:
@@ -153,6 +151,16 @@ class SimilarSentences:
                 if len(found) == _NEAREST:
                     break
         return found
+
+
+def closest(candidates: Sequence[T], size: Callable[[T], int], wanted: int, random: Random) -> T | None:
+    """The candidate with the size that is closest to the wanted one, from below or above with equal chances.
+
+    Small sizes are more frequent than large ones: the closest of all would more often be too small.
+    """
+    above = random.random() < 0.5
+    one_side = [one for one in candidates if (size(one) >= wanted if above else size(one) <= wanted)]
+    return min(one_side or candidates, key=lambda one: abs(size(one) - wanted), default=None)
 
 
 def _drawn(outer: _Range, inner: _Range, random: Random) -> int | None:

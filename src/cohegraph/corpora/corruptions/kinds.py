@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from random import Random
 
-from cohegraph.corpora.corruptions.donors import PLACES, SIMILAR, DonorPool
+from cohegraph.corpora.corruptions.donors import PLACES, SIMILAR, DonorPool, closest
 from cohegraph.corpora.corruptions.names import exchangeable, exchanged
 from cohegraph.corpora.corruptions.pieces import Piece
 from cohegraph.corpora.corruptions.versions import Corruption, Placed, Version, total_length
@@ -15,7 +15,7 @@ from cohegraph.errors import CohegraphError
 # How often a random choice is repeated that changes nothing or finds no donor.
 _TRIES = 20
 # Of so many sentences the one with the best length is dropped or repeated.
-_COMPARED = 3
+_COMPARED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,24 +220,26 @@ def _interleave(task: _Task) -> _Made | None:
     return _Made([*placed, *texts[0], *texts[1]])
 
 
-def _drop(task: _Task) -> _Made:
+def _drop(task: _Task) -> _Made | None:
     *rest, last = task.piece.placed()
-    place = _of_length(range(1, len(rest)), task, len(last.text))
-    return _Made([*rest[:place], *rest[place + 1 :], last])
+    dropped = _in_place_of(last, rest[1:], task)
+    return None if dropped is None else _Made([*(one for one in rest if one != dropped), last])
 
 
-def _repeat(task: _Task) -> _Made:
+def _repeat(task: _Task) -> _Made | None:
     *placed, last = task.piece.placed()
-    copied = _of_length(range(len(placed) - 1), task, len(last.text))
-    directly = task.random.random() < 0.5
-    place = copied + 1 if directly else task.random.randrange(copied + 1, len(placed))
-    return _Made([*placed[:place], placed[copied], *placed[place:]])
+    copied = _in_place_of(last, placed[:-1], task)
+    if copied is None:
+        return None
+    directly, first = task.random.random() < 0.5, copied.origin.sentence + 1
+    place = first if directly else task.random.randrange(first, len(placed))
+    return _Made([*placed[:place], copied, *placed[place:]])
 
 
-def _of_length(places: range, task: _Task, length: int) -> int:
-    """Of some places, drawn at random, the one whose sentence has about this length."""
-    drawn = task.random.sample(places, min(_COMPARED, len(places)))
-    return min(drawn, key=lambda place: abs(len(task.piece.sentences[place]) - length))
+def _in_place_of(last: Placed, candidates: Sequence[Placed], task: _Task) -> Placed | None:
+    """Of some sentences, drawn at random, one that is about as long as the last."""
+    drawn = task.random.sample(candidates, min(_COMPARED, len(candidates)))
+    return closest(drawn, lambda one: len(one.text), len(last.text), task.random)
 
 
 def _names(task: _Task) -> _Made | None:

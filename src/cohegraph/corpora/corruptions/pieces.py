@@ -7,12 +7,14 @@ from itertools import pairwise
 from typing import NamedTuple, Self
 
 from cohegraph.corpora.corruptions.versions import Origin, Placed
+from cohegraph.strings import well_formed
 from cohegraph.text.connectives import connectives_of
-from cohegraph.text.document import Document, Noun, Sentence
+from cohegraph.text.document import Document, Noun, Sentence, is_word
 
 _LEAST_WORDS = 4
-_PART_OF_A_WORD = re.compile(r"[\w\-‐‑'’]")
-_BLANK_LINE = re.compile(r"\n\s*\n")
+# What makes a name part of a longer word; behind it, an apostrophe is that of a genitive.
+_BEFORE, _AFTER = re.compile(r"[\w\-‐‑'’]"), re.compile(r"[\w\-‐‑]")
+_BLANK_LINE = re.compile(r"[^\S\n]*\n\s*\n\s*")
 _ENDS = ".!?…"
 _CLOSING = "\"'”’)]»*_"
 
@@ -54,24 +56,19 @@ class Piece:
     def of(cls, document: Document, id: str, *, work: str = "", source: str = "") -> Self:
         """The piece of a parsed document; by default it is a work of its own.
 
-        Sentences without white space between them are one sentence here.
+        Its sentences are those of the parser, except that a blank line always ends a sentence, and that sentences
+        without white space between them are one.
         """
-        groups = list(_apart(document.sentences))
-        starts, ends = [group[0].start for group in groups], [group[-1].end for group in groups]
-        texts = tuple("".join(sentence.text for sentence in group) for group in groups)
-        spans = zip(texts, groups, starts, strict=True)
+        parts = _parts(document)
         return cls(
             id=id,
             work=work or id,
             source=source,
-            sentences=texts,
-            gaps=tuple(document.text[end:start] for end, start in zip(ends, starts[1:], strict=False)),
-            names=tuple(tuple(_names(text, group, start)) for text, group, start in spans),
-            changes=tuple(tuple(_changes(group, start)) for group, start in zip(groups, starts, strict=True)),
-            whole=tuple(
-                _is_whole(text, sum(sentence.words for sentence in group))
-                for text, group in zip(texts, groups, strict=True)
-            ),
+            sentences=tuple(part.text for part in parts),
+            gaps=tuple(document.text[before.end : part.start] for before, part in pairwise(parts)),
+            names=tuple(tuple(_names(part)) for part in parts),
+            changes=tuple(tuple(_changes(part)) for part in parts),
+            whole=tuple(_is_whole(part) for part in parts),
         )
 
     def __len__(self) -> int:
@@ -86,24 +83,32 @@ class Piece:
         return Placed(self.sentences[number], Origin(self.id, number))
 
 
-def _apart(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
-    """Sentences in groups that have white space between them."""
-    group: list[Sentence] = []
-    for sentence in sentences:
-        if group and group[-1].end < sentence.start:
-            yield group
-            group = []
-        group.append(sentence)
-    if group:
-        yield group
+def _parts(document: Document) -> list[Sentence]:
+    """The sentences between which there is white space."""
+    spans: list[tuple[int, int]] = []
+    for sentence in document.sentences:
+        ends = [found.span() for found in _BLANK_LINE.finditer(document.text, sentence.start, sentence.end)]
+        starts = [sentence.start, *(end for _, end in ends)]
+        found = list(zip(starts, [*(start for start, _ in ends), sentence.end], strict=True))
+        if spans and spans[-1][1] == found[0][0]:
+            found[0] = (spans.pop()[0], found[0][1])
+        spans += found
+    nouns = [noun for sentence in document.sentences for noun in sentence.nouns]
+    return [_part(document, start, end, nouns) for start, end in spans]
 
 
-def _names(text: str, group: Sequence[Sentence], offset: int) -> Iterator[Span]:
+def _part(document: Document, start: int, end: int, nouns: Sequence[Noun]) -> Sentence:
+    text = well_formed(document.text[start:end])
+    inside = tuple(noun for noun in nouns if start <= noun.start and noun.end <= end)
+    return Sentence(text, start, end, sum(map(is_word, text.split())), inside)
+
+
+def _names(sentence: Sentence) -> Iterator[Span]:
     """Runs of proper nouns that are no part of another word."""
-    proper = [noun for sentence in group for noun in sentence.nouns if noun.tag == "PROPN"]
-    for run in _runs(text, proper, offset):
+    text, offset = sentence.text, sentence.start
+    for run in _runs(text, [noun for noun in sentence.nouns if noun.tag == "PROPN"], offset):
         start, end = run[0].start - offset, run[-1].end - offset
-        if not _PART_OF_A_WORD.match(text[start - 1 : start]) and not re.match(r"[\w\-‐‑]", text[end : end + 1]):
+        if not (start and _BEFORE.match(text[start - 1])) and not _AFTER.match(text[end : end + 1]):
             yield Span(start, end)
 
 
@@ -118,15 +123,14 @@ def _runs(text: str, nouns: Sequence[Noun], offset: int) -> Iterator[list[Noun]]
         yield run
 
 
-def _changes(group: Sequence[Sentence], offset: int) -> Iterator[Change]:
-    for sentence in group:
-        for one in connectives_of(sentence):
-            if one.opposite:
-                yield Change(one.start - offset, one.end - offset, one.opposite)
+def _changes(sentence: Sentence) -> Iterator[Change]:
+    for one in connectives_of(sentence):
+        if one.opposite:
+            yield Change(one.start - sentence.start, one.end - sentence.start, one.opposite)
 
 
-def _is_whole(text: str, words: int) -> bool:
-    """Whether a sentence can stand elsewhere: long enough, and neither a fragment nor a heading with its paragraph."""
-    first = next((character for character in text if character.isalnum()), "")
-    ends = text.rstrip(_CLOSING)[-1:] in _ENDS
-    return words >= _LEAST_WORDS and not first.islower() and ends and not _BLANK_LINE.search(text)
+def _is_whole(sentence: Sentence) -> bool:
+    """Whether a sentence can stand elsewhere: it is long enough, and neither a fragment nor a heading."""
+    first = next((character for character in sentence.text if character.isalnum()), "")
+    ends = sentence.text.rstrip(_CLOSING)[-1:]
+    return sentence.words >= _LEAST_WORDS and not first.islower() and ends != "" and ends in _ENDS
