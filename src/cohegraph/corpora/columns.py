@@ -29,7 +29,7 @@ class Entry:
     """A document with what is known of it, or why it cannot be used.
 
     ``name`` says where it is from, and ``row`` is its number in a table, 0 for a text file. ``further`` holds what only
-    some commands take: section, score, split, work and source. Where the text itself is not kept, ``digest`` is its hash.
+    some commands take: section, score, split, work and source. Where the text is not kept, ``digest`` is its hash.
     """
 
     name: str
@@ -62,8 +62,9 @@ class Entry:
 class Columns:
     """The names of the columns of tables; those that are not named are not read.
 
-    A table must have every column that is named, except for the label with ``optional_label`` and for ``optional_roles``.
-    Documents without a text or label are left out with ``skip_empty`` and ``skip_unlabelled``, and are an error without.
+    A table must have every column that is named, except for the label with ``optional_label``, and for those of
+    ``optional_roles``. Documents without a text or label are left out with ``skip_empty`` and ``skip_unlabelled``, and
+    are an error without.
     """
 
     text: str = "text"

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from cohegraph.corpora.columns import Columns, Entry
 from cohegraph.corpora.stream import Documents
 
-_USUAL = {"id": "id", "work": "work", "source": "source"}
-
 
 @dataclass(frozen=True, slots=True)
 class ProseText:
@@ -23,10 +21,15 @@ def prose_columns(
     text: str = "text", id: str | None = None, work: str | None = None, source: str | None = None
 ) -> Columns:
     """The columns of tables of prose; those that are not named are read where tables have the usual names."""
-    named = {"id": id, "work": work, "source": source}
-    optional = frozenset(role for role, name in named.items() if name is None)
-    columns = {role: name or _USUAL[role] for role, name in named.items()}
-    return Columns(text, **columns, optional_roles=optional, skip_empty=True)
+    optional = frozenset(role for role, name in (("id", id), ("work", work), ("source", source)) if name is None)
+    return Columns(
+        text,
+        id=id or "id",
+        work=work or "work",
+        source=source or "source",
+        optional_roles=optional,
+        skip_empty=True,
+    )
 
 
 def prose_documents(names: Iterable[str], columns: Columns | None = None) -> Documents:

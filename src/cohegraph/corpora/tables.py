@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -177,8 +178,9 @@ def _separated(file: Path, delimiter: str, legacy: bool, bad_row: BadRow) -> Ite
 @contextmanager
 def _opened(file: Path, mode: str, **how: Any) -> Iterator[IO[Any]]:
     try:
-        opened = gzip.open(file, mode, **how) if file.suffix.lower() == _COMPRESSED else file.open(mode, **how)
-        with opened as stream:
+        is_compressed = file.suffix.lower() == _COMPRESSED
+        opener: Any = partial(gzip.open, file) if is_compressed else file.open
+        with opener(mode, **how) as stream:
             yield stream
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DamagedFileError(f"{file} is not a whole file of gzip: compress it again.") from None

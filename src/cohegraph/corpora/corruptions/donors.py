@@ -25,6 +25,8 @@ _SENTENCES_DRAWN = 32
 _TEXTS_DRAWN, _TEXTS_COMPARED = 60, 12
 # Of so many most similar sentences the one with the best length is taken.
 _NEAREST = 5
+# A sentence with a higher cosine says the same in other words, and would not be out of place.
+_SAME = 0.85
 
 
 class DonorPool:
@@ -140,13 +142,13 @@ class SimilarSentences:
         self._candidates, self._vectors, self._encode = candidates, vectors, encode
 
     def nearest(self, sentence: str, piece: Piece) -> list[Placed]:
-        """The most similar sentences that neither come from a text nor stand in it."""
+        """The most similar sentences that neither come from a text nor stand in it; paraphrases are left out."""
         own = set(piece.sentences)
         similarities = self._vectors @ self._encode([sentence])[0]
         found: list[Placed] = []
         for place in np.argsort(-similarities, kind="stable"):
             candidate = self._candidates[place]
-            if candidate.origin.text != piece.id and candidate.text not in own:
+            if similarities[place] < _SAME and candidate.origin.text != piece.id and candidate.text not in own:
                 found.append(candidate)
                 if len(found) == _NEAREST:
                     break
