@@ -6,7 +6,6 @@ import gzip
 import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_prose import corpus, made_up, piece_of
 from material import refused
 
 from cohegraph.corpora.corruptions import (
@@ -38,46 +38,6 @@ from cohegraph.text.document import Document, Noun, Sentence
 PROSE = Path(__file__).parents[1] / ".." / "shared" / "data" / "prose"
 PERMUTING = ("shuffle", "blocks", "swap", "move")
 WITH_DONOR = [name for name in chosen() if ":" in name]
-NAMES = ("Anna", "Bruno", "Clara")
-
-
-def parsed(text):
-    """A parser double: sentences end with a full stop before white space; capitalised words of NAMES are names."""
-    sentences = []
-    for found in re.finditer(r"\S.*?\.(?=\s|$)", text, re.DOTALL):
-        nouns = tuple(
-            Noun(name.group(), name.group(), found.start() + name.start(), found.start() + name.end(), "PROPN")
-            for name in re.finditer("|".join(NAMES), found.group())
-        )
-        words = len(found.group().split())
-        sentences.append(Sentence(found.group(), found.start(), found.end(), words, nouns))
-    return Document(text, tuple(sentences))
-
-
-def piece_of(text, id="s/w/0", work="s/w", source="s"):
-    return Piece.of(parsed(text), id, work=work, source=source)
-
-
-def made_up(random, label, sentences):
-    """A text of sentences that occur nowhere else, of very different lengths, in paragraphs."""
-    parts = []
-    for number in range(sentences):
-        words = ["stone"] * int(random.lognormvariate(1.8, 0.6)) + ["tree"] * random.randrange(3)
-        names = " and ".join(random.sample(NAMES, 2)) if number % 2 else ""
-        parts.append(f"Text {label} number {number} {names} {' '.join(words)} ends.".replace("  ", " "))
-        parts.append(random.choice([" ", " ", "\n\n"]))
-    return "".join(parts[:-1])
-
-
-def corpus(seed=0, sources=3, works=4, pieces=5):
-    """Pieces of works of sources."""
-    random = Random(seed)
-    found = []
-    for source, work, number in itertools.product(range(sources), range(works), range(pieces)):
-        id = f"s{source}/w{work}/{number}"
-        text = made_up(random, id.replace("/", "-"), random.randint(6, 16))
-        found.append(piece_of(text, id, f"s{source}/w{work}", f"s{source}"))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -421,7 +381,8 @@ def test_seeds_and_versions_differ(pieces, pool):
 HASHED = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
-from test_corruptions import all_of, corpus
+from made_prose import corpus
+from test_corruptions import all_of
 from cohegraph.corpora.corruptions import DonorPool
 pieces = corpus(sources=2, works=2, pieces=2)
 print(hashlib.sha256(repr([one.to_dict() for *_, one in all_of(pieces, DonorPool(pieces))]).encode()).hexdigest())
@@ -564,15 +525,22 @@ def test_real_prose():
     texts = []
     for name in ("fiction", "speech", "technical"):
         documents = prose_documents([str(PROSE / f"{name}.jsonl.gz")])
-        texts += itertools.islice(read_prose(documents), 60)
+        texts += itertools.islice(read_prose(documents), 30)
     documents = SpacyParser().parse(text.text for text in texts)
     pieces = [
         Piece.of(document, text.id, work=text.work, source=text.source)
         for text, document in zip(texts, documents, strict=True)
     ]
     found = Counter(name for _, name, _ in all_of(pieces, DonorPool(pieces)))
-    assert min(found[name] for name in ("shuffle", "join:elsewhere", "insert:source", "drop")) > 150
-    assert min(found[name] for name in ("names", "connective")) > 20
+    assert min(found[name] for name in ("shuffle", "join:elsewhere", "insert:source", "drop")) > 75
+    assert min(found[name] for name in ("names", "connective")) > 8
     for piece, _, one in all_of(pieces[::9], DonorPool(pieces)):
         assert "\n\n" not in "".join(piece.sentences)
         assert len(one.original) == len(one.corrupted)
+
+
+def test_the_documentation_lists_all_kinds():
+    page = (Path(__file__).parents[1] / "docs" / "reading.md").read_text("utf-8")
+    for kind in KINDS.values():
+        donors = ", ".join(f"`{donor}`" for donor in kind.donors)
+        assert f"| `{kind.name}` | {kind.about} | {kind.sentences} | {donors}".rstrip() in page

@@ -64,6 +64,8 @@ def corrupt(
     documents = prose_documents(prose, prose_columns(text_column, id_column, work_column, source_column))
     if documents.are_read_from(out):
         raise CohegraphError(f"{out} is one of the texts: name another file for the pairs.", code="out-is-input")
+    if out.is_dir():
+        raise CohegraphError(f"{out} is a folder: name a file for the pairs.", code="is-a-folder")
     if not out.parent.is_dir():
         raise CohegraphError(f"There is no folder {out.parent}: make it first.", code="cannot-write")
     texts = list(read_prose(documents))
