@@ -247,9 +247,9 @@ def _names(task: _Task) -> _Made | None:
     if not pairs:
         return None
     first, second = task.random.choice(pairs)
-    with_names = sorted({*first.sentences, *second.sentences})
-    # At least one sentence has a name before the exchange begins.
-    begin = task.random.randint(with_names[0] + 1, with_names[-1])
+    # The exchange begins after a sentence with one of the names, and before one in which it makes a difference.
+    begin = task.random.randint(min(first.sentences[0], second.sentences[0]) + 1, first.last_without(second))
+    with_names = {*first.sentences, *second.sentences}
     changed = {place: exchanged(task.piece, place, first.text, second.text) for place in with_names if place >= begin}
     return _Made([_reworded(one, changed.get(number)) for number, one in enumerate(task.piece.placed())])
 

@@ -25,9 +25,14 @@ class Name:
     has_article: bool
 
     def fits(self, other: "Name") -> bool:
-        """Whether the other can stand in its place: it has no word in common and is used in the same way."""
+        """Whether the two can be exchanged: they have no word in common, are used in the same way, and it matters."""
         alike = self.has_article == other.has_article and self.text.isupper() == other.text.isupper()
-        return alike and set(self.text.lower().split()).isdisjoint(other.text.lower().split())
+        apart = set(self.text.lower().split()).isdisjoint(other.text.lower().split())
+        return alike and apart and self.last_without(other) > min(self.sentences[0], other.sentences[0])
+
+    def last_without(self, other: "Name") -> int:
+        """The last sentence with only one of the names, or -1: "Anna and Bruno" says the same as "Bruno and Anna"."""
+        return max(set(self.sentences) ^ set(other.sentences), default=-1)
 
 
 def exchangeable(piece: Piece) -> list[Name]:

@@ -14,6 +14,8 @@ from cohegraph.text.document import Document, Noun, Sentence, is_word
 _LEAST_WORDS = 4
 # What makes a name part of a longer word; behind it, an apostrophe is that of a genitive.
 _BEFORE, _AFTER = re.compile(r"[\w\-‐‑'’]"), re.compile(r"[\w\-‐‑]")
+# What stands between the parts of one name: Bank of England, São Bernardo do Campo.
+_WITHIN_A_NAME = re.compile(r" (?:(?:of|the|de|da|do|dos|das|del|della|di|du|des|la|le|van|von|der|den|zu|y|al|bin) )*")
 _BLANK_LINE = re.compile(r"[^\S\n]*\n\s*\n\s*")
 _ENDS = ".!?…"
 _CLOSING = "\"'”’)]»*_"
@@ -115,7 +117,7 @@ def _names(sentence: Sentence) -> Iterator[Span]:
 def _runs(text: str, nouns: Sequence[Noun], offset: int) -> Iterator[list[Noun]]:
     run = list(nouns[:1])
     for before, noun in pairwise(nouns):
-        if text[before.end - offset : noun.start - offset] != " ":
+        if not _WITHIN_A_NAME.fullmatch(text[before.end - offset : noun.start - offset]):
             yield run
             run = []
         run.append(noun)
