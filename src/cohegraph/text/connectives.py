@@ -294,6 +294,8 @@ class Connective:
 
 
 class _Entry(NamedTuple):
+    """A word or phrase of the list."""
+
     words: tuple[str, ...]
     sense: str
     place: _Place
@@ -302,12 +304,6 @@ class _Entry(NamedTuple):
     @property
     def name(self) -> str:
         return " ".join(self.words)
-
-
-class _Word(NamedTuple):
-    lower: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,39 +424,41 @@ _ENTRIES = _entries()
 def connectives_of(sentence: Sentence) -> tuple[Connective, ...]:
     """The connectives of a sentence, in reading order; of phrases that begin with the same word, the longest."""
     text = sentence.text
-    words = [_Word(one[0].lower().replace("’", "'"), one.start(), one.end()) for one in _WORD.finditer(text)]
+    spans = [one.span() for one in _WORD.finditer(text)]
+    words = tuple(text[start:end].lower().replace("’", "'") for start, end in spans)
     found, number = [], 0
     while number < len(words):
-        match = _match(text, words, number)
+        match = _match(text, words, spans, number) if words[number] in _ENTRIES else None
         if match is None:
             number += 1
             continue
         one, looks_back = match
-        start, number = words[number].start + sentence.start, number + len(one.entry.words)
+        start, number = spans[number][0] + sentence.start, number + len(one.entry.words)
         end = start + len(one.written)
         found.append(Connective(one.written, start, end, one.entry.sense, one.opposite, looks_back))
     return tuple(found)
 
 
-def _match(text: str, words: list[_Word], number: int) -> tuple[_Found, bool] | None:
+def _match(text: str, words: tuple[str, ...], spans: list[tuple[int, int]], number: int) -> tuple[_Found, bool] | None:
     """The longest connective that begins with a word, and whether it looks back."""
-    for entry in _ENTRIES.get(words[number].lower, ()):
+    for entry in _ENTRIES[words[number]]:
         behind = number + len(entry.words)
-        own = words[number:behind]
-        # The words of an entry have nothing but space between them.
-        if tuple(word.lower for word in own) != entry.words or not all(
-            text[one.end : other.start].isspace() for one, other in pairwise(own)
-        ):
+        if words[number:behind] != entry.words:
             continue
+        own = spans[number:behind]
+        # The words of an entry have nothing but space between them.
+        if not all(text[one[1] : other[0]].isspace() for one, other in pairwise(own)):
+            continue
+        start, end = own[0][0], own[-1][1]
         found = _Found(
             entry,
             number,
-            before=text[: own[0].start],
-            written=text[own[0].start : own[-1].end],
-            behind=text[own[-1].end :],
-            previous=words[number - 1].lower if number else "",
-            following=words[behind].lower if behind < len(words) else "",
-            first=words[0].lower,
+            before=text[:start],
+            written=text[start:end],
+            behind=text[end:],
+            previous=words[number - 1] if number else "",
+            following=words[behind] if behind < len(words) else "",
+            first=words[0],
         )
         looks_back = found.looks_back()
         if looks_back is not None:
