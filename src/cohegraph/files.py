@@ -73,15 +73,16 @@ def alone_in(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
-def write_atomically(file: Path, content: str | bytes) -> None:
-    """Write a file such that readers see the old one or the new one, never half of it."""
+@contextmanager
+def new_file(file: Path) -> Iterator[IO[bytes]]:
+    """A file to fill, which takes the place of ``file`` once it is complete, and leaves no trace if it never is."""
     try:
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(file)) from None
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         # Temporary files are private; this one is as any other that the user writes.
@@ -90,6 +91,12 @@ def write_atomically(file: Path, content: str | bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def write_atomically(file: Path, content: str | bytes) -> None:
+    """Write a file such that readers see the old one or the new one, never half of it."""
+    with new_file(file) as stream:
+        stream.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from cohegraph.cli import assess, cache, demo, doctor, experiment, explain, featurize, serve, systems, train
+from cohegraph.cli import assess, cache, corrupt, demo, doctor, experiment, explain, featurize, serve, systems, train
 from cohegraph.version import __version__
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.command()(train.train)
 app.command("featurize")(featurize.command)
 app.command()(experiment.experiment)
 app.command()(systems.systems)
+app.command(epilog=corrupt.EPILOG)(corrupt.corrupt)
 app.add_typer(cache.app, name="cache")
 app.command()(demo.demo)
 app.command()(doctor.doctor)

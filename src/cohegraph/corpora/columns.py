@@ -14,7 +14,7 @@ from cohegraph.strings import printable, well_formed
 
 NO_TEXT = "missing-text"
 _KINDS = {dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number"}
-_FURTHER = ("section", "score", "split")
+_FURTHER = ("section", "score", "split", "work", "source")
 ROLES = ("text", "label", "group", "id", *_FURTHER)
 _REMEDIES = {
     "text": "fill it in, or skip such documents with --skip-empty (in experiment files: skip_empty = true).",
@@ -29,7 +29,7 @@ class Entry:
     """A document with what is known of it, or why it cannot be used.
 
     ``name`` says where it is from, and ``row`` is its number in a table, 0 for a text file. ``further`` holds what only
-    experiments take: section, score and split. Where the text itself is not kept, ``digest`` is its hash.
+    some commands take: section, score, split, work and source. Where the text is not kept, ``digest`` is its hash.
     """
 
     name: str
@@ -62,8 +62,9 @@ class Entry:
 class Columns:
     """The names of the columns of tables; those that are not named are not read.
 
-    A table must have every column that is named, except for the label with ``optional_label``. Documents without a text
-    or label are left out with ``skip_empty`` and ``skip_unlabelled``, and are an error without.
+    A table must have every column that is named, except for the label with ``optional_label``, and for those of
+    ``optional_roles``. Documents without a text or label are left out with ``skip_empty`` and ``skip_unlabelled``, and
+    are an error without.
     """
 
     text: str = "text"
@@ -76,6 +77,9 @@ class Columns:
     optional_label: bool = False
     skip_empty: bool = False
     skip_unlabelled: bool = False
+    work: str | None = None
+    source: str | None = None
+    optional_roles: frozenset[str] = frozenset()
 
     @property
     def _named(self) -> dict[str, str]:
@@ -84,12 +88,15 @@ class Columns:
     @property
     def required(self) -> list[str]:
         """Columns that a table must have."""
-        return [name for role, name in self._named.items() if role != "label" or not self.optional_label]
+        return [name for role, name in self._named.items() if not self._is_optional(role)]
 
     @property
     def optional(self) -> list[str]:
         """Columns that a table may have."""
-        return [self.label] if self.label and self.optional_label else []
+        return [name for role, name in self._named.items() if self._is_optional(role)]
+
+    def _is_optional(self, role: str) -> bool:
+        return role in self.optional_roles or (role == "label" and self.optional_label)
 
     def entry(self, name: str, row: Mapping[str, Any], number: int) -> Entry:
         """The document of a row."""
@@ -115,7 +122,7 @@ class Columns:
         if entry.error is not None and entry.error.code != NO_TEXT:
             return entry.error
         values = {"text": entry.text, "label": entry.label, "group": entry.group, "id": entry.id, **entry.further}
-        needed = {"text": True, "label": labelled}
+        needed = {**dict.fromkeys(self.optional_roles, False), "text": True, "label": labelled}
         missing = [role for role in self._named if needed.get(role, entry.row) and is_missing(values.get(role))]
         faults = [self.lacking(role, f"{entry.name} has") for role in missing]
         return next((fault for fault in faults if self.skips(fault)), faults[0] if faults else None)

@@ -1,17 +1,22 @@
-"""The rows of any table: CSV, TSV, JSON Lines or Parquet; and plain text files."""
+"""The rows of any table: CSV, TSV, JSON Lines (also compressed by gzip) or Parquet; and plain text files."""
 
 import codecs
 import csv
+import gzip
 import io
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 
-TABLE_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_COMPRESSED = ".gz"
+_OF_LINES = (".csv", ".tsv", ".jsonl", ".ndjson")
+TABLE_ENDINGS = (*_OF_LINES, ".parquet", *(ending + _COMPRESSED for ending in _OF_LINES))
 # Texts of whole books are longer than the default of the csv module.
 _LONGEST_FIELD = 2**30
 _ROWS_FOR_NAMES = 100
@@ -29,7 +34,13 @@ def refuse(error: CohegraphError) -> NoReturn:
 
 def is_table(file: Path) -> bool:
     """Whether a file is a table by its ending."""
-    return file.suffix.lower() in TABLE_ENDINGS
+    return _ending(file) in TABLE_ENDINGS
+
+
+def _ending(file: Path) -> str:
+    """The ending of a file's name, with that before it where the file is compressed."""
+    ending = file.suffix.lower()
+    return file.with_suffix("").suffix.lower() + ending if ending == _COMPRESSED else ending
 
 
 def read_plain_text(file: Path, *, legacy: bool = False) -> str:
@@ -90,16 +101,16 @@ def read_rows(
     that cannot be read in a table whose others can.
     """
     _must_exist(file)
-    ending = file.suffix.lower()
+    ending = _ending(file)
     if ending not in TABLE_ENDINGS:
         endings = ", ".join(TABLE_ENDINGS)
         raise CohegraphError(f"{file} is not a table that can be read: it must end in {endings}.", code="not-a-table")
     if ending == ".parquet":
         yield from _parquet(file, columns, optional)
-    elif ending in (".jsonl", ".ndjson"):
+    elif ending.startswith((".jsonl", ".ndjson")):
         yield from _json_lines(file, bad_row)
     else:
-        yield from _separated(file, "\t" if ending == ".tsv" else ",", legacy, bad_row)
+        yield from _separated(file, "\t" if ending.startswith(".tsv") else ",", legacy, bad_row)
 
 
 def _check_names(file: Path, names: Sequence[str]) -> None:
@@ -167,15 +178,19 @@ def _separated(file: Path, delimiter: str, legacy: bool, bad_row: BadRow) -> Ite
 @contextmanager
 def _opened(file: Path, mode: str, **how: Any) -> Iterator[IO[Any]]:
     try:
-        with file.open(mode, **how) as stream:
+        is_compressed = file.suffix.lower() == _COMPRESSED
+        opener: Any = partial(gzip.open, file) if is_compressed else file.open
+        with opener(mode, **how) as stream:
             yield stream
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DamagedFileError(f"{file} is not a whole file of gzip: compress it again.") from None
     except OSError as error:
         raise CohegraphError(f"{file} cannot be read: {error.strerror}.", code="cannot-read") from None
 
 
 def _lines(file: Path) -> Iterator[str]:
     """The lines of a file in UTF-8 with their ends, one after the other."""
-    with _opened(file, "r", encoding="utf-8-sig", newline="") as stream:
+    with _opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
         try:
             for line in stream:
                 if "\0" in line:
@@ -187,7 +202,7 @@ def _lines(file: Path) -> Iterator[str]:
 
 def _first_wrong_byte(file: Path) -> int:
     place = 0
-    with file.open("rb") as stream:
+    with _opened(file, "rb") as stream:
         for line in stream:
             try:
                 line.decode("utf-8")

@@ -53,7 +53,8 @@ class Texts:
     """Texts side by side, those with fewer sentences filled up.
 
     Shapes, with B texts and S sentences: ``states`` (B, S, states times width), ``figures`` (B, S, figures),
-    ``vectors`` (B, S, vector width), of length 1, ``document`` (B, figures), ``real`` (B, S): which sentences there are.
+    ``vectors`` (B, S, vector width), of length 1, ``document`` (B, figures), ``real`` (B, S): which of the rows are
+    sentences.
     """
 
     states: Tensor

@@ -330,7 +330,7 @@ class _Int8Head:
 
 
 def _losses(logits: Callable[[slice], Tensor], targets: Tensor) -> Tensor:
-    """Minus the logarithm of the probability of every target, and the mean of that over the vocabulary, (targets, 2)."""
+    """Minus the logarithm of the probability of every target, and its mean over the vocabulary, (targets, 2)."""
     found = [torch.zeros((0, 2))]
     for begin in range(0, len(targets), _ROWS):
         of_rows, wanted = logits(slice(begin, begin + _ROWS)), targets[begin : begin + _ROWS, None]
