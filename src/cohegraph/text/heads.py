@@ -8,16 +8,25 @@ sentences, as in CoUDA (Zhu et al. 2023). Scores compare versions of one text; o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import copy
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cohegraph.text.reader import FIGURES, Reading
+from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.files import new_folder
+from cohegraph.text.reader import FIGURES, Reading, State
 
 Floats = npt.NDArray[np.float32]
 
@@ -27,6 +36,7 @@ _PLACES, _DISTANCES = 64, 8
 _NEAR = 3
 _OF_BOUNDARY, _OF_SENTENCE, _OF_DOCUMENT = 5, 4, 3
 _ATTENTION_HEADS = 4
+_ABOUT, _WEIGHTS, _FORMAT = "heads.json", "heads.safetensors", 1
 
 
 @dataclass(frozen=True)
@@ -241,3 +251,99 @@ def _of_boundaries(vectors: Tensor, real: Tensor) -> Tensor:
         cosine(before, near_after, dim=-1),
     ]
     return torch.stack(found, dim=-1)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What heads say of a text of S sentences, as probabilities.
+
+    Shapes: ``boundaries`` (S - 1,): that the boundary after a sentence holds; ``belonging`` (S,): that a sentence
+    belongs to the text; ``related`` (S, S): that a sentence and a later one are from the same text. ``score`` compares
+    versions of one text: the higher, the more coherent.
+    """
+
+    boundaries: Floats
+    belonging: Floats
+    related: Floats
+    score: float
+
+
+class Heads:
+    """Trained heads.
+
+    Args:
+        network: Their network.
+        reader: The identity of the reader whose states they take.
+        encoder: The identity of the encoder whose vectors they take.
+        figures: What is known of them, such as their accuracy on texts that they have not seen.
+    """
+
+    def __init__(self, network: HeadsNetwork, reader: str, encoder: str, figures: Mapping[str, Any]) -> None:
+        # In double precision no digit depends on how the work is divided.
+        self._network = copy.deepcopy(network).double().eval()
+        self.shape, self.reader, self.encoder, self.figures = network.shape, reader, encoder, dict(figures)
+        self.states = tuple(map(State.named, network.shape.states))
+
+    @property
+    def identity(self) -> str:
+        """The hash of the weights."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self._network.state_dict().items()):
+            digest.update(name.encode() + tensor.half().numpy().tobytes())
+        return digest.hexdigest()
+
+    def judge(self, reading: Reading, vectors: Floats) -> Judgement:
+        """What they say of a text that was read, and its sentences encoded."""
+        sentences = Sentences.of(reading, vectors)
+        if not len(sentences):
+            none = np.zeros(0, dtype=np.float32)
+            return Judgement(none, none, none.reshape(0, 0), 0.0)
+        with torch.inference_mode():
+            found = self._network(Texts.of([sentences]))
+        boundaries, belonging, related = (
+            one[0].sigmoid().float().numpy() for one in (found.boundaries, found.belonging, found.related)
+        )
+        return Judgement(boundaries, belonging, related, float(np.float32(found.scores[0])))
+
+    def save(self, folder: Path) -> None:
+        """Write them to a folder, which is new or replaced as a whole."""
+        weights = {name: tensor.half().contiguous() for name, tensor in self._network.state_dict().items()}
+        content = save(weights)
+        about = {
+            "format": _FORMAT,
+            "shape": asdict(self.shape),
+            "reader": self.reader,
+            "encoder": self.encoder,
+            "figures": self.figures,
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        with new_folder(folder) as work:
+            (work / _WEIGHTS).write_bytes(content)
+            (work / _ABOUT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Heads from a folder; raises an error where it holds none, or damaged ones."""
+        try:
+            about = json.loads((folder / _ABOUT).read_text("utf-8"))
+            content = (folder / _WEIGHTS).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            message = f"{folder} holds no heads of a reader: train them with 'cohegraph train-reader'."
+            raise CohegraphError(message, code="no-heads") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise DamagedFileError(f"The heads in {folder} cannot be read ({error}): train them again.") from None
+        try:
+            if about["format"] > _FORMAT:
+                message = f"The heads in {folder} were written by a newer version of cohegraph: upgrade cohegraph."
+                raise CohegraphError(message, code="newer-format")
+            if hashlib.sha256(content).hexdigest() != about["sha256"]:
+                raise ValueError("the weights are not those that were written")
+            shape = HeadsShape(**{**about["shape"], "states": tuple(about["shape"]["states"])})
+            network = HeadsNetwork(shape)
+            network.load_state_dict({name: tensor.float() for name, tensor in load(content).items()})
+            return cls(network, about["reader"], about["encoder"], about["figures"])
+        except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+            if isinstance(error, CohegraphError):
+                raise
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise DamagedFileError(f"The heads in {folder} are damaged ({why}): train them again.") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from cohegraph.errors import CohegraphError
 from cohegraph.strings import well_formed
 from cohegraph.text.document import Document
+from cohegraph.text.threads import side_by_side
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -114,22 +114,10 @@ class LlamaReader:
 
         Each document is read by one thread, so that no digit depends on how many there are.
         """
-        import torch
-
-        threads = min(torch.get_num_threads(), len(documents))
-        if threads <= 1:
-            return [self._read(document, states) for document in documents]
         # The longest first: nobody waits for it at the end.
         order = sorted(range(len(documents)), key=lambda number: -len(documents[number].text))
-        before = torch.get_num_threads()
-        try:
-            with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                found = dict(
-                    zip(order, pool.map(lambda number: self._read(documents[number], states), order), strict=True)
-                )
-        finally:
-            torch.set_num_threads(before)
-        return [found[number] for number in range(len(documents))]
+        found = side_by_side(lambda number: self._read(documents[number], states), order)
+        return [reading for _, reading in sorted(zip(order, found, strict=True), key=lambda one: one[0])]
 
     def read_versions(self, documents: Sequence[Document], states: Sequence[State] = ()) -> list[Reading]:
         """The same of versions of one document: what they begin with in common with the first one is read once."""

@@ -1,0 +1,187 @@
+"""How heads learn: which boundaries are broken, which sentences are foreign, and which of two versions is the original.
+
+Cross-entropy for boundaries, sentences and pairs of sentences, where the rare answer counts as much as the frequent
+one, and a logistic loss on the difference between the scores of an original and its corrupted version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from cohegraph.errors import CohegraphError
+from cohegraph.reading.examples import Example, ExampleFolder
+from cohegraph.text.heads import HeadsNetwork, HeadsShape, Outputs, Sentences, Texts
+
+# Sentences that are further apart are not compared.
+REACH = 8
+# Kinds with sentences of other texts, from which the relation of two sentences is learnt.
+_MIXED = ("replace-one", "replace-two", "insert", "join", "interleave")
+_SAMPLE = 20_000
+_LEAST = 1e-3
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How heads are trained: AdamW with a learning rate that rises and falls once."""
+
+    epochs: int = 10
+    texts_at_once: int = 24
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-2
+    dropout: float = 0.2
+    clip: float = 1.0
+    related: float = 0.5
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """The versions of one text, the original first, and where they are."""
+
+    folder: ExampleFolder
+    versions: Sequence[Example]
+
+    def compared(self) -> tuple[list[Example], list[tuple[int, int]]]:
+        """Versions, and the numbers of those that are compared: an original and a corrupted version of its length."""
+        original, *corrupted = self.versions
+        lengths = list(dict.fromkeys(one.sentences for one in corrupted))
+        pairs = [(lengths.index(one.sentences), len(lengths) + number) for number, one in enumerate(corrupted)]
+        return [*map(original.first, lengths), *corrupted], pairs
+
+
+def groups_of(folders: Sequence[ExampleFolder]) -> list[Group]:
+    """All texts with a corrupted version."""
+    return [Group(folder, versions) for folder in folders for versions in folder.texts() if len(versions) > 1]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What heads should say; see `Outputs`. What is not asked is not a number."""
+
+    boundaries: Tensor
+    belonging: Tensor
+    related: Tensor
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], size: int) -> Targets:
+        """The targets of examples, filled up to a number of sentences."""
+        texts = len(examples)
+        boundaries, belonging = torch.full((texts, size - 1), torch.nan), torch.full((texts, size), torch.nan)
+        related = torch.full((texts, size, size), torch.nan)
+        place = torch.arange(size)
+        near = (place > place[:, None]) & (place - place[:, None] < REACH)
+        for row, example in enumerate(examples):
+            number = example.sentences
+            boundaries[row, : number - 1], belonging[row, :number] = 1, 1
+            boundaries[row, list(example.breaks)] = 0
+            belonging[row, example.strangers] = 0
+            if example.kind.partition(":")[0] in _MIXED:
+                origins = torch.tensor(example.origins)
+                same = (origins[:, None] == origins).float()
+                related[row, :number, :number] = same.masked_fill(~near[:number, :number], torch.nan)
+        return cls(boundaries, belonging, related)
+
+
+def train(
+    groups: Sequence[Group],
+    shape: HeadsShape,
+    schedule: Schedule,
+    on_epoch: Callable[[int, HeadsNetwork], None] | None = None,
+) -> HeadsNetwork:
+    """Heads that have learnt from groups.
+
+    Args:
+        groups: Texts with their versions.
+        shape: The figures of the heads.
+        schedule: How to train them.
+        on_epoch: Called after every epoch with its number and the network.
+    """
+    if not groups:
+        raise CohegraphError("There is no text to learn from: texts need five sentences or more.", code="too-short")
+    torch.manual_seed(schedule.seed)
+    random = np.random.default_rng(schedule.seed)
+    network = HeadsNetwork(shape, schedule.dropout)
+    _standardise(network, groups, random)
+    steps = -(-len(groups) // schedule.texts_at_once)
+    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=schedule.weight_decay)
+    rate = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, schedule.learning_rate, total_steps=schedule.epochs * steps + 1, pct_start=0.1
+    )
+    for epoch in range(schedule.epochs):
+        network.train()
+        order = random.permutation(len(groups))
+        for begin in range(0, len(order), schedule.texts_at_once):
+            optimizer.zero_grad()
+            loss = _loss(
+                network, [groups[number] for number in order[begin : begin + schedule.texts_at_once]], schedule
+            )
+            if not torch.isfinite(loss):
+                raise CohegraphError("Training diverged: choose a lower learning rate.", code="diverged")
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), schedule.clip)
+            optimizer.step()
+            rate.step()
+        network.eval()
+        if on_epoch is not None:
+            on_epoch(epoch + 1, network)
+    return network
+
+
+def judged(network: HeadsNetwork, groups: Sequence[Group]) -> tuple[Outputs, list[Example], list[tuple[int, int]]]:
+    """What heads say of the versions of texts, the versions, and the numbers of those that are compared."""
+    examples, sentences, pairs = list[Example](), list[Sentences](), list[tuple[int, int]]()
+    for group in groups:
+        versions, compared = group.compared()
+        pairs += [(len(examples) + original, len(examples) + corrupted) for original, corrupted in compared]
+        examples += versions
+        sentences += map(group.folder.sentences, versions)
+    found: Outputs = network(Texts.of(sentences))
+    return found, examples, pairs
+
+
+def _loss(network: HeadsNetwork, groups: Sequence[Group], schedule: Schedule) -> Tensor:
+    found, examples, pairs = judged(network, groups)
+    targets = Targets.of(examples, found.belonging.shape[1])
+    originals, corrupted = (found.scores[list(numbers)] for numbers in zip(*pairs, strict=True))
+    return (
+        functional.softplus(corrupted - originals).mean()
+        + _balanced(found.boundaries, targets.boundaries)
+        + _balanced(found.belonging, targets.belonging)
+        + schedule.related * _balanced(found.related, targets.related)
+    )
+
+
+def _balanced(logits: Tensor, targets: Tensor) -> Tensor:
+    """The cross-entropy of what is asked, in which both answers have the same weight."""
+    asked = ~targets.isnan()
+    wanted = targets[asked]
+    share = wanted.mean().clamp(_LEAST, 1 - _LEAST) if len(wanted) else torch.tensor(0.5)
+    weight = torch.where(wanted > 0, 0.5 / share, 0.5 / (1 - share))
+    return functional.binary_cross_entropy_with_logits(logits[asked], wanted, weight, reduction="sum") / max(
+        len(wanted), 1
+    )
+
+
+def _standardise(network: HeadsNetwork, groups: Sequence[Group], random: np.random.Generator) -> None:
+    """Set mean and scale of the inputs from a sample of the texts."""
+    chosen = random.permutation(len(groups))
+    sample, rows = list[Sentences](), 0
+    for number in chosen:
+        for one in groups[number].versions:
+            sample.append(groups[number].folder.sentences(one))
+            rows += one.sentences
+        if rows > _SAMPLE:
+            break
+    parts = [
+        np.concatenate([np.asarray(one.states, dtype=np.float32) for one in sample]),
+        np.concatenate([one.figures for one in sample]),
+        np.stack([one.document for one in sample]),
+    ]
+    network.mean.copy_(torch.from_numpy(np.concatenate([part.mean(axis=0) for part in parts])))
+    network.scale.copy_(torch.from_numpy(np.concatenate([part.std(axis=0) + _LEAST for part in parts])))

@@ -1,0 +1,26 @@
+"""Independent work side by side, each piece of it on one thread, so that no digit depends on how many there are."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def side_by_side(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """What some work makes of every item, with as many threads as torch may use.
+
+    It must release the interpreter, as torch does. The items that take longest should come first.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    if min(threads, len(items)) <= 1:
+        return [work(item) for item in items]
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(work, items))
+    finally:
+        # What is set in another thread holds in part for this one, too.
+        torch.set_num_threads(threads)
