@@ -128,7 +128,7 @@ def _of_folder(folder: Path) -> Checkpoint:
     names = _check(shape, shapes, head=not config.get("tie_word_embeddings", False))
 
     def weights() -> dict[str, Tensor]:
-        found = dict[str, Tensor]()
+        found: dict[str, Tensor] = {}
         for file in sorted(set(places.values())):
             with safe_open(file, framework="pt") as content:
                 found |= {name: content.get_tensor(name) for name in names if places[name] == file}
