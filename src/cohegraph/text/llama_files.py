@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -221,7 +221,7 @@ def _tokenizer_of_gguf(figures: Mapping[str, Any]) -> Tokenizer:
     return tokenizer
 
 
-def _are_strings(values: Any) -> bool:
+def _are_strings(values: Any) -> TypeGuard[list[str]]:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
