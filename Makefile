@@ -3,14 +3,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test browser lint bench ready-models results clean
+.PHONY: demo test reader browser lint bench ready-models results clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed reader
 	$(BIN)/cohegraph demo --out build/demo-model
 	$(BIN)/cohegraph assess examples/*.txt --model build/demo-model
 
-test: $(VENV)/.installed-dev browser
+test: $(VENV)/.installed-dev reader browser
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# At once where it is installed. Where it cannot be downloaded, its tests are skipped, and say so.
+reader: $(VENV)/.installed
+	-$(BIN)/cohegraph parts install
 
 # The tests of the page need Chromium; where it cannot be installed they are skipped, and say so.
 browser:

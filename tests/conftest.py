@@ -27,8 +27,15 @@ hypothesis.settings.load_profile("untimed")
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory):
     """Tests neither read nor change the user's cache."""
-    before = os.environ.get("COHEGRAPH_CACHE")
-    os.environ["COHEGRAPH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    from cohegraph.files import cache_folder
+
+    before, users = os.environ.get("COHEGRAPH_CACHE"), cache_folder()
+    own = tmp_path_factory.mktemp("cache")
+    # An installed reader is large, and only read.
+    for installed in [*users.glob("parts/smollm2-135m"), *users.glob("readers/b179c9523d0e6a0f*")]:
+        (own / installed.parent.name).mkdir(exist_ok=True)
+        (own / installed.parent.name / installed.name).symlink_to(installed.resolve())
+    os.environ["COHEGRAPH_CACHE"] = str(own)
     yield
     os.environ.pop("COHEGRAPH_CACHE")
     if before is not None:

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
 from cohegraph.errors import MissingPartError
-from cohegraph.text import bert
+from cohegraph.text import bert, int8
 from cohegraph.text.bert import BertNetwork
 from cohegraph.text.encoder import TransformerEncoder
 from cohegraph.text.networks import load_pretrained
@@ -276,10 +276,10 @@ def test_a_processor_without_fast_or_right_products_gives_the_same_digits(monkey
     rng = torch.Generator().manual_seed(0)
     exact = bert._Linear(torch.randn(384, 1536, generator=rng), torch.randn(384, generator=rng))
     inputs = torch.randn(1, 50, 1536, generator=rng)
-    if not bert._int8_products_pay():
+    if not int8._int8_products_pay():
         pytest.skip("this processor multiplies no whole numbers by itself")
     found = bert._Int8Linear(exact)(inputs)
-    monkeypatch.setattr(bert, "_int8_products_pay", lambda: False)
+    monkeypatch.setattr(int8, "_int8_products_pay", lambda: False)
     assert torch.equal(bert._Int8Linear(exact)(inputs), found)
 
 
@@ -287,12 +287,12 @@ def test_torch_without_onednn_multiplies_whole_numbers_as_floats(monkeypatch):
     def missing(*_: object) -> None:
         raise AttributeError("no such operator")
 
-    monkeypatch.setattr(bert, "_Int8Product", missing)
-    bert._int8_products_pay.cache_clear()
+    monkeypatch.setattr(int8, "_Int8Product", missing)
+    int8._int8_products_pay.cache_clear()
     try:
-        assert not bert._int8_products_pay()
+        assert not int8._int8_products_pay()
     finally:
-        bert._int8_products_pay.cache_clear()
+        int8._int8_products_pay.cache_clear()
 
 
 def test_other_encoders_have_no_int8(tiny_bert):

@@ -16,6 +16,8 @@ from cohegraph.errors import CohegraphError
 # The file by which a process has a folder for itself.
 LOCK = ".lock"
 _MOVES = 20
+# Seconds between two looks at whether another process is done.
+_PAUSE = 0.1
 # It can only be read by setting it.
 _UMASK = os.umask(0o022)
 os.umask(_UMASK)
@@ -51,16 +53,16 @@ def lock(stream: IO[Any], *, shared: bool = False) -> bool:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Make sure that no other process works in a folder; it is removed at the end if nothing was left in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stream = (folder / LOCK).open("w")
-    except FileExistsError:
-        message = f"{folder} is a file, and a folder of that name is needed: move it, or name another place."
-        raise CohegraphError(message, code="foreign-folder") from None
-    except OSError as error:
-        raise CohegraphError(f"Nothing can be written to {folder}: {error.strerror}.", code="cannot-write") from None
+def alone_in(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Make sure that no other process works in a folder; it is removed at the end if nothing was left in it.
+
+    Another process that works in it is an error, unless this one is to ``wait`` for it.
+    """
+    stream = _lock_file(folder)
+    while wait and not (lock(stream) and _is_in_place(stream, folder / LOCK)):
+        stream.close()
+        time.sleep(_PAUSE)
+        stream = _lock_file(folder)
     with stream:
         if not lock(stream):
             message = f"Another process is writing to {folder}: wait for it, or stop it."
@@ -71,6 +73,25 @@ def alone_in(folder: Path) -> Iterator[None]:
             if folder.is_dir() and [file.name for file in folder.iterdir()] == [LOCK]:
                 (folder / LOCK).unlink()
                 folder.rmdir()
+
+
+def _lock_file(folder: Path) -> IO[str]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / LOCK).open("w")
+    except FileExistsError:
+        message = f"{folder} is a file, and a folder of that name is needed: move it, or name another place."
+        raise CohegraphError(message, code="foreign-folder") from None
+    except OSError as error:
+        raise CohegraphError(f"Nothing can be written to {folder}: {error.strerror}.", code="cannot-write") from None
+
+
+def _is_in_place(stream: IO[Any], file: Path) -> bool:
+    """Whether an open file is still the one of that name: who had it before may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), file.stat())
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager
@@ -110,6 +131,12 @@ def new_folder(folder: Path) -> Iterator[Path]:
         _move_into_place(work, folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what `new_folder` could not remove because its process was killed, where no other process is at work."""
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _beside(folder: Path) -> Path:

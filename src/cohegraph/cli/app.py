@@ -5,7 +5,20 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from cohegraph.cli import assess, cache, corrupt, demo, doctor, experiment, explain, featurize, serve, systems, train
+from cohegraph.cli import (
+    assess,
+    cache,
+    corrupt,
+    demo,
+    doctor,
+    experiment,
+    explain,
+    featurize,
+    parts,
+    serve,
+    systems,
+    train,
+)
 from cohegraph.version import __version__
 
 app = typer.Typer(
@@ -27,6 +40,7 @@ app.command()(experiment.experiment)
 app.command()(systems.systems)
 app.command(epilog=corrupt.EPILOG)(corrupt.corrupt)
 app.add_typer(cache.app, name="cache")
+app.add_typer(parts.app, name="parts")
 app.command()(demo.demo)
 app.command()(doctor.doctor)
 

@@ -1,20 +1,18 @@
 """``cohegraph doctor``: what is installed, which pretrained parts are found, and whether they are the originals."""
 
 import platform
-from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import typer
 
 from cohegraph.cli import BAD_INPUT
 from cohegraph.cli.output import console, new_table, plain, show
-from cohegraph.errors import CohegraphError
+from cohegraph.cli.parts import packaged_states, reader_states, state_of
 from cohegraph.files import cache_folder
 from cohegraph.models import READY, load
 from cohegraph.models.ready_model import ReadyModel
-from cohegraph.text.packaged import ALL_PACKAGED, Packaged
+from cohegraph.text.packaged import INSTALL
 from cohegraph.version import __version__
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "spacy", "numpy", "scipy", "scikit-learn", "pyarrow", "stanza")
@@ -31,17 +29,20 @@ def doctor() -> None:
         table.add_row(*plain(library, _version(library), ""))
     accelerator = "CUDA" if torch.cuda.is_available() else "MPS" if torch.backends.mps.is_available() else "none"
     table.add_row(*plain("accelerator", accelerator, f"{torch.get_num_threads()} threads on the CPU"))
-    states = [_state(part.name, part.location(), partial(_verified, part)) for part in ALL_PACKAGED.values()]
-    states += [_state(f"model '{one.name}'", one.folder, partial(_loaded, one)) for one in READY.values()]
-    for name, state, where, _ in states:
+    states = packaged_states()
+    states += [state_of(f"model '{one.name}'", one.folder, partial(_loaded, one)) for one in READY.values()]
+    readers = reader_states()
+    for name, state, where, _ in [*states, *readers]:
         table.add_row(*plain(name, state, where))
     table.add_row(*plain("cache", "", cache_folder()))
     console().print(table)
-    if all(is_well for *_, is_well in states):
-        show("Everything that the default needs is here and verified.")
-        return
-    show("Something that the default needs is missing or damaged: install the extra [models] again.")
-    raise typer.Exit(BAD_INPUT)
+    if not all(is_well for *_, is_well in states):
+        show("Something that the default needs is missing or damaged: install the extra [models] again.")
+        raise typer.Exit(BAD_INPUT)
+    show("Everything that the default needs is here and verified.")
+    if not all(is_well for *_, is_well in readers):
+        show(f"The reader is damaged: run: {INSTALL}")
+        raise typer.Exit(BAD_INPUT)
 
 
 def _version(library: str) -> str:
@@ -49,21 +50,6 @@ def _version(library: str) -> str:
         return version(library)
     except PackageNotFoundError:
         return "not installed (optional)"
-
-
-def _state(name: str, folder: Path | None, check: Callable[[], str]) -> tuple[str, str, Path | str, bool]:
-    """A row of the table, and whether all is well."""
-    try:
-        return name, check(), folder or "", True
-    except CohegraphError as error:
-        return name, str(error), folder or "", False
-
-
-def _verified(part: Packaged) -> str:
-    if part.location() is None:
-        raise CohegraphError(f"missing: {part.distribution}", code="not-installed")
-    part.verify()
-    return "found, SHA-256 verified"
 
 
 def _loaded(model: ReadyModel) -> str:

@@ -8,7 +8,7 @@ exactly, once.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any, Self
@@ -26,6 +26,14 @@ _ROWS = 64
 # How far the size of inputs is moved into the weights, from 0 to 1.
 _MOVED = 0.7
 _LEAST = 1e-5
+# More than any figure of a model that fits into memory.
+_TOO_LARGE = 1e12
+# How many positions a model must have, and the most that are used.
+_FEWEST_POSITIONS, _POSITIONS = 16, 8_192
+_NEEDED = (
+    *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
+    *("vocab_size", "max_position_embeddings", "rms_norm_eps"),
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,20 @@ class LlamaShape:
     rope_theta: float
     bos_token_id: int
 
+    def __post_init__(self) -> None:
+        figures = asdict(self)
+        for name, figure in figures.items():
+            if not 0 < figure < _TOO_LARGE and (name != "bos_token_id" or figure != 0):
+                raise ValueError(f"{name} cannot be {figure}")
+        if self.max_position_embeddings < _FEWEST_POSITIONS:
+            raise ValueError(f"{self.max_position_embeddings} positions are too few")
+        if self.head_dim % 2:
+            raise ValueError(f"head_dim cannot be odd ({self.head_dim})")
+        if self.num_attention_heads % self.num_key_value_heads:
+            raise ValueError(f"{self.num_attention_heads} heads cannot share {self.num_key_value_heads} keys")
+        if self.bos_token_id >= self.vocab_size:
+            raise ValueError(f"there is no token {self.bos_token_id}, which bos_token_id names")
+
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Self:
         """The figures of a configuration; raises ValueError where it is of another network."""
@@ -53,11 +75,15 @@ class LlamaShape:
                 raise ValueError(f"a Llama model has {name} = {value!r}, not {config[name]!r}")
         # Newer configurations keep what concerns rotary positions in one place.
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        if not isinstance(rope, Mapping):
+            raise ValueError("rope_parameters is not an object")
+        if missing := [name for name in _NEEDED if not isinstance(config.get(name), int | float)]:
+            raise ValueError(f"{missing[0]} is missing")
         if rope.get("rope_type", rope.get("type", "default")) != "default":
             raise ValueError("rotary positions that are scaled are not supported")
         heads, width = int(config["num_attention_heads"]), int(config["hidden_size"])
         bos = config.get("bos_token_id")
-        if not isinstance(bos, int):
+        if type(bos) is not int:
             raise ValueError("a text needs a first token, and bos_token_id names none")
         return cls(
             hidden_size=width,
@@ -72,6 +98,11 @@ class LlamaShape:
             rope_theta=float(rope.get("rope_theta") or config.get("rope_theta") or 10_000),
             bos_token_id=bos,
         )
+
+    @property
+    def longest(self) -> int:
+        """How many tokens can be read at once."""
+        return min(self.max_position_embeddings, _POSITIONS)
 
     @property
     def keys(self) -> int:
@@ -367,13 +398,33 @@ def _turns(shape: LlamaShape) -> tuple[Tensor, Tensor]:
     """Cosines and signed sines of rotary positions, (positions, head size) each."""
     size = shape.head_dim
     speeds = 1.0 / (shape.rope_theta ** (torch.arange(0, size, 2, dtype=torch.int64).float() / size))
-    angles = torch.outer(torch.arange(shape.max_position_embeddings).float(), speeds)
+    angles = torch.outer(torch.arange(shape.longest).float(), speeds)
     return torch.cat([angles.cos()] * 2, dim=1), torch.cat([-angles.sin(), angles.sin()], dim=1)
 
 
 def _of_layer(weights: Weights, number: int) -> Weights:
     begin = f"layers.{number}."
     return {name.removeprefix(begin): one for name, one in weights.items() if name.startswith(begin)}
+
+
+def checkpoint_shapes(shape: LlamaShape, *, head: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The names that transformers gives to the weights of a checkpoint, and their shapes."""
+    width, inner, heads = shape.hidden_size, shape.intermediate_size, shape.num_attention_heads * shape.head_dim
+    yield "model.embed_tokens.weight", (shape.vocab_size, width)
+    yield "model.norm.weight", (width,)
+    if head:
+        yield "lm_head.weight", (shape.vocab_size, width)
+    for number in range(shape.num_hidden_layers):
+        layer = f"model.layers.{number}."
+        yield f"{layer}input_layernorm.weight", (width,)
+        yield f"{layer}post_attention_layernorm.weight", (width,)
+        yield f"{layer}self_attn.q_proj.weight", (heads, width)
+        yield f"{layer}self_attn.k_proj.weight", (shape.keys, width)
+        yield f"{layer}self_attn.v_proj.weight", (shape.keys, width)
+        yield f"{layer}self_attn.o_proj.weight", (width, heads)
+        yield f"{layer}mlp.gate_proj.weight", (inner, width)
+        yield f"{layer}mlp.up_proj.weight", (inner, width)
+        yield f"{layer}mlp.down_proj.weight", (width, inner)
 
 
 def float_weights(shape: LlamaShape, named: Weights) -> dict[str, Tensor]:
@@ -396,7 +447,7 @@ def float_weights(shape: LlamaShape, named: Weights) -> dict[str, Tensor]:
     return weights
 
 
-def int8_weights(shape: LlamaShape, weights: Weights, texts: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+def int8_weights(shape: LlamaShape, weights: Weights, texts: Iterable[Sequence[int]]) -> dict[str, Tensor]:
     """The same weights as whole numbers.
 
     Args:

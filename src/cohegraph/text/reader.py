@@ -104,7 +104,7 @@ class LlamaReader:
     def __init__(self, network: LlamaNetwork, tokenizer: Tokenizer, identity: str, *, window: int = _WINDOW) -> None:
         self._network, self._tokenizer, self.identity = network, tokenizer, identity
         self._bos = network.shape.bos_token_id
-        self._window = min(window, network.shape.max_position_embeddings)
+        self._window = min(window, network.shape.longest)
         self.width = network.shape.hidden_size
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -141,21 +141,26 @@ class LlamaReader:
         return found
 
     def alone(self, document: Document) -> Floats:
-        """The mean loss of each sentence that is read by itself, (sentences,)."""
+        """The mean loss of each sentence that is read by itself, (sentences,); of a very long one, of its beginning."""
         past = self._network.read([self._bos], losses=False, keep=True).past
         ids, owner = self._tokens(document)
         pieces = [ids[owner == number] for number in range(len(document.sentences))]
         return self._losses(pieces, past)
 
     def after(self, document: Document, source: int, targets: Sequence[int]) -> Floats:
-        """The mean loss of each target sentence that is read after the source sentence alone, (targets,)."""
+        """The mean loss of each target sentence that is read after the source sentence alone, (targets,).
+
+        Of a very long source the end is read, and of a very long target the beginning.
+        """
         ids, owner = self._tokens(document)
-        past = self._network.read([self._bos, *ids[owner == source].tolist()], losses=False, keep=True).past
+        before = ids[owner == source][-(self._window // 2 - 1) :].tolist()
+        past = self._network.read([self._bos, *before], losses=False, keep=True).past
         return self._losses([ids[owner == number] for number in targets], past)
 
     def _losses(self, pieces: Sequence[Ints], past: Past | None) -> Floats:
         """The mean loss of each piece after what was read before; 0 for one without tokens."""
         found = np.zeros(len(pieces), dtype=np.float32)
+        pieces = [piece[: self._window // 2] for piece in pieces]
         for numbers in _together([len(piece) for piece in pieces], self._window // 2):
             lengths = [len(pieces[number]) for number in numbers]
             tokens = np.concatenate([pieces[number] for number in numbers]).tolist()
