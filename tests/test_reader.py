@@ -17,7 +17,7 @@ from cohegraph.errors import CohegraphError, DamagedFileError, MissingPartError
 from cohegraph.text import readers
 from cohegraph.text.document import Document, Sentence
 from cohegraph.text.packaged import INSTALLABLE_READERS
-from cohegraph.text.reader import LlamaReader, State
+from cohegraph.text.reader import FIGURES, LlamaReader, State
 from cohegraph.text.readers import find_source, load_reader
 
 SENTENCES = [
@@ -57,8 +57,9 @@ def by_transformers(folder, ids):
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     with torch.no_grad():
         found = model(torch.tensor([ids]), output_hidden_states=True)
-    losses = torch.nn.functional.cross_entropy(found.logits[0, :-1], torch.tensor(ids[1:]), reduction="none")
-    return losses, found.hidden_states[2][0]
+    odds = found.logits[0, :-1]
+    losses = torch.nn.functional.cross_entropy(odds, torch.tensor(ids[1:]), reduction="none")
+    return losses, torch.distributions.Categorical(logits=odds).entropy(), found.hidden_states[2][0]
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +95,9 @@ def test_losses_and_states_are_those_of_transformers(variant, tmp_path):
     assert (len(list(folder.glob("*.safetensors"))) > 1) == (variant == "sharded")
     ids = ids_of(" ".join(SENTENCES))[:100]
     run = load_reader(str(folder), "float32")._network.read(ids, [2])
-    losses, states = by_transformers(folder, ids)
+    losses, expected, states = by_transformers(folder, ids)
     torch.testing.assert_close(run.losses[1:], losses, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(run.expected[1:], expected, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(run.states[2], states, atol=1e-4, rtol=1e-4)
     assert run.losses[0] == 0
 
@@ -155,7 +157,7 @@ def test_the_same_digits_in_any_company(precision, request):
             for name in ("tokens", "losses", "states"):
                 np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert alone[0].states.shape == (5, 3, 32)
-    assert alone[2].losses.shape == (0, 3)
+    assert alone[2].losses.shape == (0, len(FIGURES))
 
 
 def test_what_was_read_before_need_not_be_read_again(exact):
@@ -185,7 +187,7 @@ def test_figures_of_sentences_are_those_of_their_tokens(exact):
     for number, sentence in enumerate(SENTENCES[:3]):
         end = begin + len(tokenizer().encode(sentence).ids)
         own = losses[begin:end][~is_space[begin:end]]
-        np.testing.assert_allclose(reading.losses[number], [own.mean(), own[:4].mean(), own.max()], rtol=1e-5)
+        np.testing.assert_allclose(reading.losses[number, :3], [own.mean(), own[:4].mean(), own.max()], rtol=1e-5)
         assert reading.tokens[number] == len(own)
         begin = end + 1
 

@@ -9,7 +9,7 @@ exactly, once.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from typing import Any, Self
 
@@ -135,26 +135,27 @@ class Past:
 class Run:
     """What one pass gives.
 
-    Shapes: ``states`` (tokens, width) for each layer that was asked for; ``losses`` (tokens, 2): minus the logarithm of
-    the probability of every token, and what that was expected to be (the entropy), 0 for a token that nothing stands
-    before; ``past`` if it was to be kept.
+    Shapes: ``states`` (tokens, width) for each layer that was asked for; ``losses`` (tokens,): minus the logarithm of
+    the probability of every token; ``expected`` (tokens,): what that was expected to be (the entropy); both are 0 for a
+    token that nothing stands before, and empty where they were not asked for; ``past`` if it was to be kept.
     """
 
     states: dict[int, Tensor]
-    losses: Tensor | None
+    losses: Tensor
+    expected: Tensor
     past: Past | None = None
 
     def first(self, tokens: int) -> "Run":
         """The same of the first tokens alone."""
         states = {layer: one[:tokens] for layer, one in self.states.items()}
-        losses = None if self.losses is None else self.losses[:tokens]
-        return Run(states, losses, self.past.first(tokens) if self.past else None)
+        past = self.past.first(tokens) if self.past else None
+        return Run(states, self.losses[:tokens], self.expected[:tokens], past)
 
     def then(self, later: "Run") -> "Run":
         """The same with a run that followed on it."""
         states = {layer: torch.cat([one, later.states[layer]]) for layer, one in self.states.items()}
-        losses = None if self.losses is None or later.losses is None else torch.cat([self.losses, later.losses])
-        return Run(states, losses, later.past)
+        losses, expected = torch.cat([self.losses, later.losses]), torch.cat([self.expected, later.expected])
+        return Run(states, losses, expected, later.past)
 
 
 class LlamaNetwork:
@@ -220,11 +221,12 @@ class LlamaNetwork:
                 kept.append((known[0], known[1]))
             if number + 1 in layers:
                 states[number + 1] = x.clone()
-        found = self._losses(x, ids, past, pieces) if losses else None
+        found = self._losses(x, ids, past, pieces) if losses else torch.zeros((0, 2))
+        run = Run(states, found[:, 0], found[:, 1])
         if not keep:
-            return Run(states, found)
+            return run
         all_states = torch.cat([past.states, x]) if past else x
-        return Run(states, found, Past([keys for keys, _ in kept], [values for _, values in kept], all_states))
+        return replace(run, past=Past([keys for keys, _ in kept], [values for _, values in kept], all_states))
 
     def _losses(self, x: Tensor, ids: Tensor, past: Past | None, pieces: Sequence[int]) -> Tensor:
         """What stands before a token foresees it: the token before, or the last one of the past."""

@@ -208,11 +208,16 @@ def _tokenizer_of_gguf(figures: Mapping[str, Any]) -> Tokenizer:
     if kind != "gpt2" or split not in _SPLITS:
         raise UnfitError(f"tokenizers such as its own ({kind}, {split}) are read from tokenizer.json", "no-tokenizer")
     tokens, merges = figures["tokenizer.ggml.tokens"], figures.get("tokenizer.ggml.merges")
-    pairs = [tuple(merge.split(" ")) for merge in merges] if _are_strings(merges) else None
+    pairs = [merge.split(" ") for merge in merges] if _are_strings(merges) else None
     if not _are_strings(tokens) or len(set(tokens)) < len(tokens) or not pairs or any(len(pair) != 2 for pair in pairs):
         raise UnfitError("its tokenizer is not whole", "bad-tokenizer")
     try:
-        tokenizer = Tokenizer(models.BPE(vocab={token: number for number, token in enumerate(tokens)}, merges=pairs))
+        tokenizer = Tokenizer(
+            models.BPE(
+                vocab={token: number for number, token in enumerate(tokens)},
+                merges=[(first, second) for first, second in pairs],
+            )
+        )
     except Exception as error:  # the library has no errors of its own
         raise UnfitError(f"its tokenizer is not whole: {error}", "bad-tokenizer") from None
     splits: list[Any] = [pre_tokenizers.Digits(individual_digits=True)] if _SPLITS[split] else []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
-    from cohegraph.text.llama import LlamaNetwork, Past
+    from cohegraph.text.llama import LlamaNetwork, Past, Run
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -137,7 +137,7 @@ class LlamaReader:
             if known < len(own):
                 read = read.then(self._network.read(own[known:], layers, past=read.past))
             of_tokens = {layer: _evened(_array(read.states[layer])[1:]) for layer in layers}
-            found.append(self._reading(document, owner, _array(read.losses)[1:], of_tokens, states))
+            found.append(self._reading(document, owner, _losses(read)[1:], of_tokens, states))
         return found
 
     def alone(self, document: Document) -> Floats:
@@ -164,7 +164,7 @@ class LlamaReader:
         for numbers in _together([len(piece) for piece in pieces], self._window // 2):
             lengths = [len(pieces[number]) for number in numbers]
             tokens = np.concatenate([pieces[number] for number in numbers]).tolist()
-            losses = _array(self._network.read(tokens, past=past, pieces=lengths).losses)[:, 0]
+            losses = _array(self._network.read(tokens, past=past, pieces=lengths).losses)
             found[numbers] = np.add.reduceat(losses, np.cumsum([0, *lengths[:-1]])) / lengths
         return found
 
@@ -176,7 +176,7 @@ class LlamaReader:
         for begin, new, end in _windows(len(ids), self._window - 1):
             run = self._network.read([self._bos, *ids[begin:end].tolist()], layers)
             skipped = 1 + new - begin
-            losses[new:end] = _array(run.losses)[skipped:]
+            losses[new:end] = _losses(run)[skipped:]
             for layer in layers:
                 of_tokens[layer][new:end] = _evened(_array(run.states[layer])[skipped:])
         return self._reading(document, owner, losses, of_tokens, states)
@@ -269,7 +269,11 @@ def _evened(states: Floats) -> Floats:
     return found
 
 
-def _array(tensor: Tensor | None) -> Floats:
-    assert tensor is not None
+def _losses(run: Run) -> Floats:
+    """The losses of tokens and what was expected of them, (tokens, 2)."""
+    return np.stack([_array(run.losses), _array(run.expected)], axis=1)
+
+
+def _array(tensor: Tensor) -> Floats:
     found: Floats = tensor.numpy()
     return found

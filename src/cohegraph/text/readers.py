@@ -250,10 +250,10 @@ def _write(folder: Path, source: Source, checkpoint: Checkpoint, *, show_progres
         del exact
         in_int8 = _finite_loss(LlamaNetwork(shape, whole), tracked("Reading with whole numbers"))
     # Not by the library's own writing: on a full disk that ends the process.
-    content = {WEIGHTS: save(whole), CONFIG: shape.to_json(), TOKENIZER: checkpoint.tokenizer.to_str()}
+    texts_of = {CONFIG: shape.to_json(), TOKENIZER: checkpoint.tokenizer.to_str()}
+    content = {WEIGHTS: save(whole)} | {name: one.encode("utf-8") for name, one in texts_of.items()}
     sha256 = dict[str, str]()
-    for name, one in content.items():
-        data = one if isinstance(one, bytes) else one.encode("utf-8")
+    for name, data in content.items():
         write_atomically(folder / name, data)
         sha256[name] = hashlib.sha256(data).hexdigest()
     record = {
@@ -286,9 +286,7 @@ def _finite_loss(network: LlamaNetwork, texts: Iterable[Sequence[int]]) -> float
 
 
 def _losses(network: LlamaNetwork, tokens: Sequence[int]) -> list[float]:
-    found = network.read(tokens).losses
-    assert found is not None
-    return [float(loss) for loss in found[1:]]
+    return [float(loss) for loss in network.read(tokens).losses[1:]]
 
 
 def _mapped(file: Path) -> dict[str, Tensor]:
