@@ -2,8 +2,9 @@
 
 A sentence is what the reader found in it, the encoder's vector of it, and its place. One transformer layer lets the
 sentences of a text look at each other. Small heads follow: for every boundary, for every sentence, for every two
-sentences, and for the whole. The score of a text adds up the whole, the mean over boundaries and the mean over
-sentences, as in CoUDA (Zhu et al. 2023). Scores compare versions of one text; on their own they have no scale.
+sentences, and for the whole. The score of a text adds up the whole, and mean and minimum over boundaries and over
+sentences; CoUDA (Zhu et al. 2023) adds up the whole and the mean over boundaries. Scores compare versions of one text;
+on their own they have no scale.
 """
 
 from __future__ import annotations
@@ -167,7 +168,8 @@ class HeadsNetwork(nn.Module):
         self.distance, self.cosine = nn.Embedding(_DISTANCES, 1), nn.Parameter(torch.tensor(2.0))
         self.whole = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.GELU(), nn.Linear(hidden, 1))
         self.document = nn.Linear(_OF_DOCUMENT, 1)
-        self.parts = nn.Parameter(torch.ones(2))
+        # How much mean and least count, of boundaries and of sentences.
+        self.parts = nn.Parameter(torch.full((2, 2), 0.5))
         self.drop = nn.Dropout(dropout)
 
     def forward(self, texts: Texts) -> Outputs:
@@ -201,8 +203,8 @@ class HeadsNetwork(nn.Module):
         mean, most = _mean(states, real), states.masked_fill(~real[..., None], -torch.inf).amax(dim=1)
         scores = (
             self.whole(self.drop(torch.cat([mean, most], dim=-1))).squeeze(-1)
-            + self.parts[0] * _mean(boundaries[..., None], real[:, 1:]).squeeze(-1)
-            + self.parts[1] * _mean(belonging[..., None], real).squeeze(-1)
+            + _summed(boundaries, real[:, 1:], self.parts[0])
+            + _summed(belonging, real, self.parts[1])
             + self.document(standard[2]).squeeze(-1)
         )
         return Outputs(boundaries, belonging, related, scores)
@@ -223,6 +225,15 @@ def _mean(values: Tensor, real: Tensor) -> Tensor:
     """The mean over what is there, (B, numbers); 0 where nothing is."""
     weights = real[..., None].to(values.dtype)
     return (values * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+def _summed(odds: Tensor, real: Tensor, weights: Tensor) -> Tensor:
+    """The mean and the least of what is there, weighted, (B,): one break is a break, however long the text is."""
+    if not odds.shape[1]:
+        return odds.new_zeros(len(odds))
+    least = odds.masked_fill(~real, torch.inf).amin(dim=1)
+    least = torch.where(real.any(dim=1), least, 0)
+    return weights[0] * _mean(odds[..., None], real).squeeze(-1) + weights[1] * least
 
 
 def _of_sentences(cosines: Tensor, real: Tensor) -> Tensor:
