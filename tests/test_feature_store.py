@@ -286,7 +286,7 @@ def die(_):
 
 def test_workers_that_end_again_and_again_are_given_up(featurizer, monkeypatch):
     monkeypatch.setattr(engine, "_compute", die)
-    requests = [engine.Request.of((), ["A text."])]
+    requests = [engine.Request.of((), ["A text."], featurizer.settings)]
     with refused("workers-end"):
         list(LocalEngine(featurizer, 2).computed(requests))
 
@@ -414,7 +414,8 @@ def test_a_shard_is_read_as_it_was_written(tmp_path_factory, labels, patterns):
         counts=sparse.csr_array(rng.integers(0, 2, (number, patterns))),
         tallies=rng.integers(0, 10, (number, len(TALLIES))),
         vectors=rng.standard_normal((number, 3)).astype(np.float32),
-        stages={"structure": "one", "vectors": "other"},
+        further={"reading": [{"losses": rng.standard_normal((n, 2))} for n in range(number)]},
+        stages={"structure": "one", "vectors": "other", "reading": "third"},
     )
     folder = tmp_path_factory.mktemp("shards")
     file = write_shard(folder, 3, shard)
@@ -422,6 +423,8 @@ def test_a_shard_is_read_as_it_was_written(tmp_path_factory, labels, patterns):
     assert is_whole(file)
     for name in ("keys", "ids", "labels", "groups", "stages"):
         assert getattr(found, name) == getattr(shard, name)
+    for kept, row in zip(found.further["reading"], shard.further["reading"], strict=True):
+        np.testing.assert_array_equal(kept["losses"], row["losses"])
     for name in ("tallies", "vectors"):
         assert getattr(found, name).tobytes() == getattr(shard, name).tobytes()
     assert np.array_equal(found.counts.toarray(), shard.counts.toarray())

@@ -65,6 +65,21 @@ class EncoderSettings(_Group):
     )
 
 
+class ReaderSettings(_Group):
+    """What reads the text along, if anything does."""
+
+    source: str | None = Field(
+        None, description="A language model: smollm2-135m, a folder, a GGUF file, or a name on the model hub."
+    )
+    precision: Literal["auto", "float32", "int8"] = Field(
+        "auto", description="int8 is faster, with nearly the same digits; auto uses it if losses stay within 0.5 %."
+    )
+    heads: str = Field(
+        "default", description="What judges its states: the heads that come with cohegraph, or a folder of heads."
+    )
+    alone: bool = Field(False, description="Each sentence is read by itself, too: it takes twice as long.")
+
+
 class LinkSettings(_Group):
     """Step 2, Algorithm 1: when two sentences link."""
 
@@ -199,6 +214,7 @@ class Settings(_Group):
     parser: ParserSettings = ParserSettings()
     vectors: VectorSettings = VectorSettings()
     encoder: EncoderSettings = EncoderSettings()
+    reader: ReaderSettings = ReaderSettings()
     links: LinkSettings = LinkSettings()
     subgraphs: SubgraphSettings = SubgraphSettings()
     corpus_graph: CorpusGraphSettings = CorpusGraphSettings()
@@ -250,8 +266,8 @@ class Settings(_Group):
         return {f"{group}.{name}": value for group, items in self.to_dict().items() for name, value in items.items()}
 
 
-_OF_FEATURES = ("parser", "vectors", "encoder", "links", "subgraphs")
-_PLACES = ("parser.model", "vectors.source", "encoder.source")
+_OF_FEATURES = ("parser", "vectors", "encoder", "reader", "links", "subgraphs")
+_PLACES = ("parser.model", "vectors.source", "encoder.source", "reader.source", "reader.heads")
 
 
 def parse_change(text: str) -> tuple[str, Any]:

@@ -21,7 +21,7 @@ from safetensors.numpy import save as save_safetensors
 from cohegraph.errors import CohegraphError
 from cohegraph.features.document_features import Features, Material
 from cohegraph.features.featurizer import Featurizer
-from cohegraph.features.stages import OF_MATERIAL, STAGES, Arrays, Stage, features_of, grid_of
+from cohegraph.features.stages import OF_MATERIAL, Arrays, Stage, features_of, grid_of, stages_of
 from cohegraph.features.token_files import TokenFiles
 from cohegraph.files import cache_folder
 from cohegraph.progress import track
@@ -151,13 +151,18 @@ class FeatureCache:
         return [*self._folder.glob(f"{FILE}*"), *self._folder.glob("tokens-*.f16")]
 
     def _chunk(self, texts: Sequence[str], featurizer: Featurizer, needs: Sequence[Material]) -> Features:
-        pieces = {stage.name: self._made(self._entries, stage, texts, featurizer) for stage in STAGES}
-        material: dict[Material, tuple[Any, ...]] = {}
+        pieces = {
+            stage.name: self._made(self._entries, stage, texts, featurizer) for stage in stages_of(featurizer.settings)
+        }
+        features = features_of(featurizer, pieces)
+        material: dict[Material, tuple[Any, ...]] = dict(features.material)
         for name in needs:
+            if name == "reading":
+                continue
             kept = self._entries if name == "grid" else self._sequences
             found = self._made(kept, OF_MATERIAL[name], texts, featurizer)
             material[name] = tuple(map(grid_of, found) if name == "grid" else found)
-        return replace(features_of(featurizer, pieces), parts=featurizer.identities(needs), material=material)
+        return replace(features, parts=featurizer.identities(needs), material=material)
 
     def _made(
         self, kept: _Entries | TokenFiles, stage: Stage, texts: Sequence[str], featurizer: Featurizer

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from cohegraph.graph.entity_grid import EntityGrid
 from cohegraph.settings import Settings
 from cohegraph.text.token_sequence import TokenSequence
 
+if TYPE_CHECKING:
+    from cohegraph.features.sentences import ReadDocument
+
 OF_STRUCTURE = tuple(
     "sentences dropped_sentences words nouns unknown_nouns links subgraphs characters distinct_words paragraphs "
     "english".split()
@@ -23,8 +26,8 @@ TALLIES = (*OF_STRUCTURE, *OF_ENCODER)
 # Kinds of token vectors: the encoder's state or the word vector of every token.
 Sequences = Literal["states", "words"]
 SEQUENCES: tuple[Sequences, ...] = ("states", "words")
-# What only some systems need: token vectors, and who does what in a sentence.
-Material = Sequences | Literal["grid"]
+# What only some systems need: token vectors, who does what in a sentence, and what a reader finds.
+Material = Sequences | Literal["grid", "reading"]
 SURFACE_FIGURES = (
     "words (log)",
     "sentences (log)",
@@ -33,6 +36,39 @@ SURFACE_FIGURES = (
     "distinct words (share)",
     "paragraphs (log)",
 )
+
+
+@dataclass(frozen=True)
+class DocumentReading:
+    """What is kept of what a reader and its heads say of a document of S sentences.
+
+    Shapes: ``tokens`` (S,); ``losses`` (S, figures), see `cohegraph.text.reader.FIGURES`; ``boundaries`` (S - 1,),
+    ``belonging`` (S,) and ``score`` (1,), see `cohegraph.text.heads.Judgement`; ``states`` (states, width), the mean
+    over sentences; ``alone`` (S,), the loss of each sentence by itself, or empty where that was not asked for.
+    """
+
+    tokens: npt.NDArray[np.int64]
+    losses: npt.NDArray[np.float32]
+    boundaries: npt.NDArray[np.float32]
+    belonging: npt.NDArray[np.float32]
+    score: npt.NDArray[np.float32]
+    states: npt.NDArray[np.float16]
+    alone: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(cls, read: "ReadDocument", alone: npt.NDArray[np.float32] | None = None) -> "DocumentReading":
+        """What is kept of a document that was read."""
+        reading, judgement = read.reading, read.judgement
+        states = reading.states.mean(axis=0) if len(reading.states) else np.zeros(reading.states.shape[1:])
+        return cls(
+            reading.tokens,
+            reading.losses,
+            judgement.boundaries,
+            judgement.belonging,
+            np.array([judgement.score], dtype=np.float32),
+            states.astype(np.float16),
+            np.zeros(0, dtype=np.float32) if alone is None else alone,
+        )
 
 
 @dataclass(frozen=True)
@@ -87,6 +123,11 @@ class Features:
     def sequences(self, kind: Sequences) -> tuple[TokenSequence, ...]:
         """The token vectors of every document."""
         return self._material(kind)
+
+    @property
+    def readings(self) -> tuple[DocumentReading, ...]:
+        """What a reader found in every document."""
+        return self._material("reading")
 
     @property
     def grids(self) -> tuple[EntityGrid, ...]:

@@ -7,13 +7,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from cohegraph.features.document_features import OF_STRUCTURE, Features, Material, Sequences
+from cohegraph.errors import CohegraphError
+from cohegraph.features.document_features import OF_STRUCTURE, DocumentReading, Features, Material, Sequences
+from cohegraph.features.sentences import ReadDocument, Readings, SentenceVectors
 from cohegraph.graph.catalogue import Pattern, catalogue, pattern_columns
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid, role_number
 from cohegraph.graph.links import Linker, Links, kinds_of, linkers_of, parts_of, versions_of
@@ -24,11 +27,18 @@ from cohegraph.settings import EncoderSettings, ParserSettings, Settings
 from cohegraph.text.document import Document, Parser
 from cohegraph.text.encoder import Encoded, Encoder, TransformerEncoder
 from cohegraph.text.language import looks_english
+from cohegraph.text.readers import DEFAULT_READER, load_reader
 from cohegraph.text.spacy_parser import SpacyParser
 from cohegraph.text.stanza_parser import StanzaParser
 from cohegraph.text.token_sequence import TokenSequence, sequence_of_states, sequence_of_words
 from cohegraph.text.word_vectors import WordVectors, load_word_vectors
 
+if TYPE_CHECKING:
+    from cohegraph.text.heads import Heads
+    from cohegraph.text.reader import Reader
+
+# The heads that come with cohegraph.
+DEFAULT_HEADS = Path(__file__).parent.parent / "data" / "readers" / "heads"
 _DOCUMENTS_AT_ONCE = 64
 _WORD = re.compile(r"\w+")
 _BLANK_LINE = re.compile(r"\n\s*\n")
@@ -90,13 +100,51 @@ class Featurizer:
         """The document encoder of the settings."""
         return _encoder(self.settings.encoder, self.device, self._batch_size)
 
+    @property
+    def reader(self) -> Reader:
+        """The reader of the settings."""
+        if self.settings.reader.source is None:
+            raise CohegraphError(
+                f"There is no reader: set reader.source={DEFAULT_READER}, or choose other linkers.", code="no-reader"
+            )
+        return _reader(self.settings.reader.source, self.settings.reader.precision)
+
+    @property
+    def heads(self) -> Heads:
+        """The heads of the reader."""
+        return _heads(self.settings.reader.heads)
+
+    @cached_property
+    def _sentence_vectors(self) -> SentenceVectors:
+        return SentenceVectors(self.encoder)
+
+    @cached_property
+    def _readings(self) -> Readings:
+        return Readings(self.reader, self.heads, self.encoder.identity, self._sentence_vectors)
+
+    def sentence_vectors(self, document: Document) -> npt.NDArray[np.float32]:
+        """The encoder's vectors of the sentences of a document, of length 1."""
+        return self._sentence_vectors.of(document)
+
+    def read(self, document: Document) -> ReadDocument:
+        """What the reader and its heads say of a document."""
+        return self._readings.of([document])[0]
+
+    def readings(self, documents: Sequence[Document]) -> list[DocumentReading]:
+        """What is kept of that among the features of documents."""
+        alone = self.reader.alone if self.settings.reader.alone else None
+        return [
+            DocumentReading.of(read, None if alone is None else alone(document))
+            for document, read in zip(documents, self._readings.of(documents), strict=True)
+        ]
+
     @cached_property
     def linkers(self) -> tuple[Linker, ...]:
         """What links sentences."""
         return linkers_of(self.settings.links, self)
 
     def identity(self, part: str) -> str:
-        """Name and content of a pretrained part: parser, dependencies, vectors or encoder."""
+        """Name and content of a pretrained part: parser, dependencies, vectors, encoder, reader or heads."""
         properties = {"dependencies": "dependency_parser", "vectors": "word_vectors"}
         found: str = getattr(self, properties.get(part, part)).identity
         return found
@@ -107,7 +155,8 @@ class Featurizer:
         The versions of linkers, except of those in their first version, are among them.
         """
         of_words = ["vectors"] if "words" in needs else []
-        parts = dict.fromkeys(("parser", *parts_of(self.settings.links), *of_words, "encoder"))
+        of_reading = ["reader", "heads"] if self.settings.reader.source is not None else []
+        parts = dict.fromkeys(("parser", *parts_of(self.settings.links), *of_words, "encoder", *of_reading))
         linkers = {OF_LINKER + name: version for name, version in versions_of(self.settings.links).items()}
         return {part: self.identity(part) for part in parts} | linkers
 
@@ -154,6 +203,10 @@ class Featurizer:
 
     def structure(self, documents: Iterable[Document | LinkedDocument]) -> Structure:
         """What linkers and patterns give: the features without those of the encoder."""
+        documents = list(documents)
+        if "heads" in parts_of(self.settings.links):
+            # Side by side, and kept for the linkers.
+            self._readings.of([one for one in documents if not isinstance(one, LinkedDocument)])
         linked = [one if isinstance(one, LinkedDocument) else self.link_document(one) for one in documents]
         counts = self.count(linked)
         rows = [_tallies(one, subgraphs) for one, subgraphs in zip(linked, counts.sum(axis=1), strict=True)]
@@ -190,8 +243,12 @@ class Featurizer:
         (counts, tallies), encoded = self.structure(read), self.encode(plain)
         tallies = np.column_stack([tallies, encoded.tokens, encoded.cut])
         material: dict[Material, tuple[Any, ...]] = {
-            name: tuple(self.grids(plain) if name == "grid" else self.sequences(documents, name)) for name in needs
+            name: tuple(self.grids(plain) if name == "grid" else self.sequences(documents, name))
+            for name in needs
+            if name != "reading"
         }
+        if self.settings.reader.source is not None:
+            material["reading"] = tuple(self.readings(documents))
         return Features(counts, encoded.vectors, tallies, self.identities(needs), self.settings, material)
 
     def link_document(self, document: Document) -> LinkedDocument:
@@ -232,6 +289,14 @@ def _parser(settings: ParserSettings, dependencies: bool = False) -> Parser:
 
 
 _word_vectors = lru_cache(maxsize=4)(load_word_vectors)
+_reader = lru_cache(maxsize=4)(load_reader)
+
+
+@lru_cache(maxsize=4)
+def _heads(source: str) -> Heads:
+    from cohegraph.text.heads import Heads
+
+    return Heads.load(DEFAULT_HEADS if source == "default" else Path(source))
 
 
 @lru_cache(maxsize=4)

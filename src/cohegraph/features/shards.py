@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_safetensors
+from safetensors.numpy import save as save_safetensors
 from scipy import sparse
 
 from cohegraph.errors import DamagedFileError
@@ -37,8 +40,9 @@ class Shard:
     """Documents in a row.
 
     ``keys`` are the hashes of the texts; labels and groups may be missing. Shapes, with N documents: ``counts`` (N,
-    patterns), ``tallies`` (N, len(TALLIES)), ``vectors`` (N, dimensions). ``stages`` has, for each stage by its name,
-    the hash of everything that shaped it except the texts.
+    patterns), ``tallies`` (N, len(TALLIES)), ``vectors`` (N, dimensions). ``further`` is what other stages made of each
+    document, by the stage's name. ``stages`` has, for each stage by its name, the hash of everything that shaped it
+    except the texts.
     """
 
     keys: Sequence[bytes]
@@ -48,6 +52,7 @@ class Shard:
     counts: sparse.csr_array
     tallies: npt.NDArray[np.int64]
     vectors: npt.NDArray[np.float32]
+    further: Mapping[str, Sequence[Arrays]]
     stages: Mapping[str, str]
 
     def __len__(self) -> int:
@@ -55,6 +60,8 @@ class Shard:
 
     def arrays(self, stage: str, row: int) -> Arrays:
         """What a stage made of one of the documents."""
+        if stage in self.further:
+            return self.further[stage][row]
         tallies = self.tallies[row]
         if stage == VECTOR.name:
             return {"vector": self.vectors[row], "tokens": tallies[-len(OF_ENCODER) :]}
@@ -114,10 +121,11 @@ def read_shard(file: Path) -> Shard:
             counts=counts,
             tallies=_tallies(_matrix(column["tallies"]), about["tallies"]),
             vectors=_matrix(column["vector"]),
+            further={name: _Packed(column[name]) for name in about.get("stages", ()) if name in column},
             # The first version of shards named two stages.
             stages=about.get("stages") or {STRUCTURE.name: about["structure"], VECTOR.name: about["vector"]},
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, SafetensorError):
         raise DamagedFileError(f"{file} is not a file of features as this version of cohegraph writes it.") from None
 
 
@@ -169,12 +177,27 @@ def _serialised(shard: Shard) -> bytes:
         "tallies": _fixed(shard.tallies.astype(np.int64)),
         "vector": _fixed(shard.vectors.astype(np.float32)),
     }
+    for name, made in shard.further.items():
+        columns[name] = pyarrow.array([save_safetensors(dict(arrays)) for arrays in made], pyarrow.large_binary())
     batch = pyarrow.record_batch(list(columns.values()), names=list(columns))
     schema = batch.schema.with_metadata({_ABOUT: json.dumps(about, sort_keys=True)})
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_file(sink, schema) as writer:
         writer.write_batch(batch.replace_schema_metadata(schema.metadata))
     return bytes(sink.getvalue())
+
+
+class _Packed(Sequence[Arrays]):
+    """Arrays of documents as they are stored, unpacked when they are needed."""
+
+    def __init__(self, column: pyarrow.LargeBinaryArray) -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, row: Any) -> Any:
+        return load_safetensors(self._column[row].as_py())
 
 
 def _fixed(matrix: npt.NDArray[Any]) -> pyarrow.FixedSizeListArray:

@@ -8,17 +8,18 @@ know.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from cohegraph.features.document_features import Features, Material
+from cohegraph.features.document_features import DocumentReading, Features, Material
 from cohegraph.features.featurizer import Featurizer
 from cohegraph.graph.entity_grid import EntityGrid
 from cohegraph.graph.links import parts_of, versions_of
+from cohegraph.settings import Settings
 from cohegraph.text.document import Document
 
 # What a stage makes of one document.
@@ -28,7 +29,10 @@ Pieces = dict[str, list[Arrays | None]]
 Parse = Callable[[Sequence[str]], Iterable[Document]]
 
 # What a part is and how it computes, its identity says; where it lies and who chose it does not matter.
-_SAID_BY_IDENTITY = ("parser.model", "vectors.source", "encoder.source", "encoder.precision")
+_SAID_BY_IDENTITY = (
+    *("parser.model", "vectors.source", "encoder.source", "encoder.precision"),
+    *("reader.source", "reader.precision", "reader.heads"),
+)
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,14 @@ def _grids(featurizer: Featurizer, texts: Sequence[str], parse: Parse) -> list[A
     ]
 
 
+def _readings(featurizer: Featurizer, texts: Sequence[str], parse: Parse) -> list[Arrays]:
+    """What a reader found, document by document."""
+    return [
+        {one.name: getattr(reading, one.name) for one in fields(DocumentReading)}
+        for reading in featurizer.readings(list(parse(texts)))
+    ]
+
+
 STRUCTURE = Stage(
     "structure",
     ("parser",),
@@ -120,8 +132,12 @@ STRUCTURE = Stage(
     format=3,
 )
 VECTOR = Stage("vectors", ("encoder",), _vectors, arrays=("vector", "tokens"))
-# The stages of the features that every document has.
-STAGES = (STRUCTURE, VECTOR)
+READING = Stage(
+    "reading",
+    ("parser", "encoder", "reader", "heads"),
+    _readings,
+    arrays=tuple(one.name for one in fields(DocumentReading)),
+)
 # Those of additional material. The name of the grid's changes whenever the meaning of a role does.
 OF_MATERIAL: dict[Material, Stage] = {
     "states": Stage(
@@ -134,6 +150,11 @@ OF_MATERIAL: dict[Material, Stage] = {
 }
 
 
+def stages_of(settings: Settings) -> tuple[Stage, ...]:
+    """The stages of the features that every document has with these settings."""
+    return (STRUCTURE, VECTOR) if settings.reader.source is None else (STRUCTURE, VECTOR, READING)
+
+
 def grid_of(arrays: Arrays) -> EntityGrid:
     """The entity grid that arrays were made of."""
     return EntityGrid(*arrays["size"].tolist(), *arrays["cells"])
@@ -141,7 +162,9 @@ def grid_of(arrays: Arrays) -> EntityGrid:
 
 def features_of(featurizer: Featurizer, pieces: Mapping[str, Sequence[Arrays | None]]) -> Features:
     """The features of one document or more, of which all stages are there."""
-    structures, vectors = ([one for one in pieces[stage.name] if one is not None] for stage in STAGES)
+    structures, vectors, readings = (
+        [one for one in pieces.get(stage.name, ()) if one is not None] for stage in (STRUCTURE, VECTOR, READING)
+    )
     ends = np.cumsum([0, *(len(one["data"]) for one in structures)])
     data, indices = (np.concatenate([one[name] for one in structures]) for name in ("data", "indices"))
     patterns = int(structures[0]["patterns"][0])
@@ -151,4 +174,5 @@ def features_of(featurizer: Featurizer, pieces: Mapping[str, Sequence[Arrays | N
         np.hstack([[one["tallies"] for one in structures], [one["tokens"] for one in vectors]]),
         featurizer.identities(),
         featurizer.settings,
+        {"reading": tuple(DocumentReading(**one) for one in readings)} if READING.name in pieces else {},
     )

@@ -21,9 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy import sparse
 
 from cohegraph.errors import CohegraphError, DamagedFileError
-from cohegraph.features.document_features import TALLIES, Features
+from cohegraph.features.document_features import TALLIES, DocumentReading, Features, Material
 from cohegraph.features.mapped_vectors import MappedVectors
 from cohegraph.features.shards import is_whole, mapped_vectors, read_shard, shards_in
+from cohegraph.features.stages import READING
 from cohegraph.files import LOCK, alone_in, lock, write_atomically
 from cohegraph.progress import track
 from cohegraph.settings import Settings
@@ -117,11 +118,15 @@ class FeatureStore:
 
     def _corpus(self, shards: Sequence[tuple[str, int]], show_progress: bool) -> StoredCorpus:
         found = [self._columns(*shard) for shard in track(shards, "checking files", len(shards), show=show_progress)]
-        counts, tallies, *columns = zip(*found, strict=True)
+        counts, tallies, readings, *columns = zip(*found, strict=True)
         files, rows = zip(*((self.folder / name, rows) for name, rows in shards), strict=True)
         vectors = MappedVectors(files, np.cumsum([0, *rows]), self.contents.dimensions, mapped_vectors)
         parts, fingerprint = dict(self.contents.parts), hashlib.sha256(self.contents.model_dump_json().encode())
-        features = Features(sparse.vstack(counts, format="csr"), vectors, np.concatenate(tallies), parts, self.settings)
+        material: dict[Material, tuple[Any, ...]] = {}
+        if self.settings.reader.source is not None:
+            material["reading"] = tuple(chain.from_iterable(readings))
+        tally = np.concatenate(tallies)
+        features = Features(sparse.vstack(counts, format="csr"), vectors, tally, parts, self.settings, material)
         ids, labels, groups, keys = (tuple(chain.from_iterable(column)) for column in columns)
         return StoredCorpus(features, ids, labels, groups, keys, fingerprint.hexdigest(), self._reading)
 
@@ -136,7 +141,10 @@ class FeatureStore:
             raise DamagedFileError(f"{file} does not fit the other files: {_AGAIN}")
         small = shard.counts.data.max(initial=0) < 2**31
         counts, keys = shard.counts.astype(np.int32 if small else np.int64), [key.hex() for key in shard.keys]
-        return counts, np.array(shard.tallies), shard.ids, shard.labels, shard.groups, keys
+        readings = [DocumentReading(**arrays) for arrays in shard.further.get(READING.name, ())]
+        if self.settings.reader.source is not None and len(readings) != rows:
+            raise DamagedFileError(f"{file} does not fit the settings: {_AGAIN}")
+        return counts, np.array(shard.tallies), readings, shard.ids, shard.labels, shard.groups, keys
 
     def labelled(self, *, skip_unlabelled: bool, show_progress: bool = False) -> StoredCorpus:
         """The corpus; documents without a label are left out, or an error."""

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
-from cohegraph.features.stages import STAGES, Pieces
+from cohegraph.features.stages import Pieces, stages_of
 from cohegraph.scale.processes import end_at_once, end_with_parent, ignoring_interrupts, new_pool, one_thread
 from cohegraph.settings import Settings
 
@@ -38,14 +38,14 @@ class Request:
     known: Mapping[str, Sequence[bool]]
 
     @classmethod
-    def of(cls, documents: Sequence[Entry], texts: Sequence[str]) -> Self:
+    def of(cls, documents: Sequence[Entry], texts: Sequence[str], settings: Settings) -> Self:
         """A request for documents of which nothing is known."""
-        return cls(documents, texts, {stage.name: [False] * len(texts) for stage in STAGES})
+        return cls(documents, texts, {stage.name: [False] * len(texts) for stage in stages_of(settings)})
 
     def pieces(self, featurizer: Featurizer) -> Pieces:
         """What is not known of the documents, computed."""
         pieces: Pieces = {}
-        for stage in STAGES:
+        for stage in stages_of(featurizer.settings):
             known = self.known[stage.name]
             texts = [text for text, is_known in zip(self.texts, known, strict=True) if not is_known]
             made = iter(stage.made(featurizer, texts))

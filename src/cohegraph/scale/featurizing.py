@@ -17,7 +17,7 @@ from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
 from cohegraph.features.shards import KEY_BYTES, Known, Shard, find, is_whole, shards_in, write_shard
-from cohegraph.features.stages import STAGES, Arrays, Pieces, features_of
+from cohegraph.features.stages import STRUCTURE, VECTOR, Arrays, Pieces, features_of, stages_of
 from cohegraph.features.store import Contents, check_target, only_writer, remove_others, shards_named, write_contents
 from cohegraph.progress import track
 from cohegraph.scale.engine import BATCH, LocalEngine, Request, batches
@@ -78,7 +78,7 @@ def featurize(
     they are to be replaced.
     """
     check_target(folder)
-    digests = {stage.name: stage.digest(featurizer) for stage in STAGES}
+    digests = {stage.name: stage.digest(featurizer) for stage in stages_of(featurizer.settings)}
     with only_writer(folder):
         whole, damaged = _whole_shards(folder, show_progress)
         known = Known(whole, shards_named(folder), digests)
@@ -141,7 +141,7 @@ class _Writer:
     def __init__(self, folder: Path, featurizer: Featurizer, known: Known, size: int) -> None:
         self._folder, self._featurizer, self._known, self._size = folder, featurizer, known, size
         self._documents: list[Entry] = []
-        self._pieces: dict[str, list[Arrays]] = {stage.name: [] for stage in STAGES}
+        self._pieces: dict[str, list[Arrays]] = {name: [] for name in known.digests}
         self._shards: list[tuple[str, int]] = []
         self._shape = (0, 0)
         self.documents = self.computed = 0
@@ -184,13 +184,14 @@ class _Writer:
             counts=features.counts,
             tallies=features.tallies,
             vectors=features.array,
+            further={name: made for name, made in self._pieces.items() if name not in (STRUCTURE.name, VECTOR.name)},
             stages=self._known.digests,
         )
         file = write_shard(self._folder, len(self._shards), shard)
         self._shards.append((file.name, len(shard)))
         self._shape = (features.counts.shape[1], features.array.shape[1])
         self.documents += len(documents)
-        self._documents, self._pieces = [], {stage.name: [] for stage in STAGES}
+        self._documents, self._pieces = [], {name: [] for name in self._known.digests}
 
 
 def _whole_shards(folder: Path, show_progress: bool) -> tuple[list[Path], int]:

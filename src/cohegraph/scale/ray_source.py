@@ -24,7 +24,7 @@ from cohegraph.corpora.tables import missing_column
 from cohegraph.errors import CohegraphError, MissingPartError
 from cohegraph.features import Featurizer
 from cohegraph.features.shards import Known, Places, find, key_of
-from cohegraph.features.stages import STAGES, Pieces
+from cohegraph.features.stages import Pieces
 from cohegraph.scale.engine import BATCH, Request, loaded_with_one_thread
 from cohegraph.scale.processes import cores
 from cohegraph.settings import Settings
@@ -40,7 +40,6 @@ _COLUMNS = {
     "key": pyarrow.binary(),
     "about": pyarrow.string(),
     "problem": pyarrow.string(),
-    **{stage.name: pyarrow.binary() for stage in STAGES},
 }
 
 Row = dict[str, Any]
@@ -144,7 +143,8 @@ class _Actor:
             name: [None if one is None else save_safetensors(one) for one in made] for name, made in pieces.items()
         }
         found = {"key": keys, "about": batch["about"], "problem": batch["problem"], **computed}
-        return pyarrow.table(found, schema=pyarrow.schema(_COLUMNS))
+        columns = _COLUMNS | dict.fromkeys(computed, pyarrow.binary())
+        return pyarrow.table(found, schema=pyarrow.schema(columns))
 
 
 def _row(entry: Entry) -> Row:
@@ -165,7 +165,7 @@ def _checked_row(row: Row, columns: Columns) -> Row:
 
 def _taken_apart(batch: pyarrow.Table) -> tuple[list[Entry], Pieces]:
     documents: list[Entry] = []
-    pieces: Pieces = {stage.name: [] for stage in STAGES}
+    pieces: Pieces = {name: [] for name in batch.column_names if name not in _COLUMNS}
     for row in batch.to_pylist():
         if row["problem"]:
             message, code = json.loads(row["problem"])

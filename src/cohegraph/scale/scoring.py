@@ -44,18 +44,20 @@ def score(
 
 
 def _assessed(waiting: Iterable[list[Entry]], model: "CoherenceModel", workers: int) -> Iterator[list[Scored]]:
-    requests = (Request.of(some, [entry.text for entry in some if not entry.problem]) for some in waiting)
+    featurizer = model.featurizer
+    requests = (
+        Request.of(some, [entry.text for entry in some if not entry.problem], featurizer.settings) for some in waiting
+    )
     if workers == 1:
         for request in requests:
             yield _joined(request.documents, model.assess(request.texts) if request.texts else [])
         return
-    if model.system_.needs:
+    if set(model.system_.needs) - {"reading"}:
         raise CohegraphError(
             f"A model of the system '{model.system_.name}' reads token by token, which several --workers do not share: "
             "leave them out.",
             code="workers-without-tokens",
         )
-    featurizer = model.featurizer
     featurizer.load()
     for request, pieces in LocalEngine(featurizer, workers).computed(requests):
         yield _joined(request.documents, model.assess(features_of(featurizer, pieces)) if request.texts else [])

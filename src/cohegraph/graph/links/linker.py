@@ -15,12 +15,14 @@ from cohegraph.graph.links.links import FloatArray, IntArray, Links
 from cohegraph.settings import LinkSettings
 
 if TYPE_CHECKING:
+    from cohegraph.features.sentences import ReadDocument
     from cohegraph.text.document import Document
     from cohegraph.text.encoder import Encoder
+    from cohegraph.text.reader import Reader
     from cohegraph.text.word_vectors import WordVectors
 
 # The pretrained parts that a linker can ask for, in addition to the parser.
-Part = Literal["dependencies", "vectors", "encoder"]
+Part = Literal["dependencies", "vectors", "encoder", "reader", "heads"]
 FIRST_VERSION = "1"
 # Sentences that are compared with others at once.
 _AT_ONCE = 256
@@ -37,6 +39,16 @@ class Parts(Protocol):
     @property
     def encoder(self) -> Encoder:
         """The document encoder (part ``encoder``)."""
+
+    @property
+    def reader(self) -> Reader:
+        """The reader (part ``reader``)."""
+
+    def sentence_vectors(self, document: Document) -> FloatArray:
+        """The encoder's vectors of sentences, of length 1, (sentences, dimensions) (part ``encoder``)."""
+
+    def read(self, document: Document) -> ReadDocument:
+        """What the reader and its heads say of a document (parts ``reader``, ``heads`` and ``encoder``)."""
 
 
 class Linker(ABC):
