@@ -3,6 +3,8 @@
 ``text -> Document -> Links -> pattern counts`` on one side, ``text -> vector`` on the other.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
