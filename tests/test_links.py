@@ -23,6 +23,7 @@ from cohegraph.explain.render import fragment
 from cohegraph.features import Featurizer, patterns_of
 from cohegraph.features.cache import FeatureCache
 from cohegraph.features.featurizer import LinkedDocument
+from cohegraph.features.sentences import SentenceVectors
 from cohegraph.features.stages import STRUCTURE, VECTOR
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.links import LINKERS, Linker, Links, kinds_of, linkers_of, parts_of
@@ -242,6 +243,8 @@ def test_a_higher_threshold_leaves_clear_connectives():
 class Angles:
     """An encoder whose vectors are the directions, in degrees, that texts name; it counts what it reads."""
 
+    dimensions = 2
+
     def __init__(self):
         self.read = []
 
@@ -254,7 +257,9 @@ class Angles:
 
 
 def by_vectors(**options):
-    (linker,) = linkers_of(LinkSettings(linkers=("vectors",), **options), SimpleNamespace(encoder=Angles()))
+    encoder = Angles()
+    parts = SimpleNamespace(encoder=encoder, sentence_vectors=SentenceVectors(encoder).of)
+    (linker,) = linkers_of(LinkSettings(linkers=("vectors",), **options), parts)
     return linker
 
 
@@ -277,6 +282,7 @@ def test_sentences_link_by_the_cosine_of_their_vectors():
 
 
 def test_a_sentence_is_encoded_once(monkeypatch):
+    monkeypatch.setattr("cohegraph.features.sentences._SENTENCES", 5)
     linker, text = by_vectors(), document("0", "60", "0", "90")
     linker.link(text, range(4))
     linker.link(text, range(4), threshold=1e-6)
@@ -285,10 +291,11 @@ def test_a_sentence_is_encoded_once(monkeypatch):
     linker.link(document("0", "60", "0", "90"), range(4))
     linker.link(document("90", "0", "45", "60"), range(4))
     assert linker.parts.encoder.read == ["0", "60", "90", "45"]
-    monkeypatch.setattr("cohegraph.graph.links.vectors._MOST_KEPT", 5)
     for number in range(100, 120):
         linker.link(document(str(number), str(number + 1)), range(2))
-        assert len(linker._kept) <= 5
+    # Not all are kept for ever.
+    linker.link(text, range(4))
+    assert linker.parts.encoder.read[-3:] == ["0", "60", "90"]
     assert pairs(linker.link(text, range(4))) == pairs(by_vectors().link(text, range(4)))
 
 

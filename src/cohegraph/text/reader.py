@@ -209,11 +209,12 @@ class LlamaReader:
         White space is even: a space between words and sentences, a blank line between paragraphs, however the lines of
         the text are broken.
         """
-        text, ends = "", list[int]()
+        text, starts, ends = "", list[int](), list[int]()
         sentences = document.sentences
         for sentence, following in pairwise((*sentences, None)):
             if sentence is None:
                 break
+            starts.append(len(text))
             text += " ".join(well_formed(sentence.text).split())
             ends.append(len(text))
             if following is not None:
@@ -223,8 +224,8 @@ class LlamaReader:
         # The last character: many tokens begin with the space before a word.
         places = np.array([max(end - 1, start) for start, end in encoded.offsets], dtype=np.int64)
         owner = np.searchsorted(ends, places, side="right")
-        between = np.array([text[place].isspace() for place in places], dtype=bool)
-        return np.array(encoded.ids, dtype=np.int64), np.where(between, -1, owner)
+        within = places >= np.array([*starts, len(text)])[owner]
+        return np.array(encoded.ids, dtype=np.int64), np.where(within, owner, -1)
 
 
 def _layers(states: Sequence[State]) -> list[int]:

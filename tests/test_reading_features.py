@@ -1,0 +1,158 @@
+"""A reader's part in features: stages, stores, workers and linkers. The reader is a Llama of random weights."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import torch
+from material import refused
+from tiny_llama import write_llama
+
+from cohegraph import CoherenceModel
+from cohegraph.corpora.columns import Entry
+from cohegraph.features import Featurizer
+from cohegraph.features.cache import FeatureCache
+from cohegraph.features.document_features import DocumentReading
+from cohegraph.features.store import FeatureStore
+from cohegraph.scale.engine import LocalEngine
+from cohegraph.scale.featurizing import LocalSource, featurize
+from cohegraph.settings import Settings
+from cohegraph.text.heads import Heads, HeadsNetwork, HeadsShape
+from cohegraph.text.reader import FIGURES
+
+TEXTS = [
+    "The dog saw a cat. The cat ran to the house. A storm came over the hills. The dog slept.",
+    "Rain fell on the town. The river rose. People left the town by boat.",
+    "One sentence stands alone.",
+]
+
+
+def same(one, other):
+    for part in fields(DocumentReading):
+        np.testing.assert_array_equal(getattr(one, part.name), getattr(other, part.name))
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory, tiny_bert):
+    """Settings with a tiny reader, a tiny encoder and heads that have learnt nothing."""
+    folder = tmp_path_factory.mktemp("reading")
+    source = write_llama(folder / "llama")
+    changes = {"encoder.source": str(tiny_bert), "reader.source": str(source), "reader.precision": "float32"}
+    parts = Featurizer(Settings().replaced(changes))
+    torch.manual_seed(1)
+    network = HeadsNetwork(HeadsShape(("mean-1", "last-2"), 32, 16, hidden=8, related=4))
+    Heads(network, parts.reader.identity, parts.encoder.identity, {}).save(folder / "heads")
+    return Settings().replaced(changes | {"reader.heads": str(folder / "heads")})
+
+
+def test_readings_are_features(settings):
+    found = Featurizer(settings).featurize(TEXTS)
+    assert {"reader", "heads"} <= set(found.parts)
+    for reading, sentences in zip(found.readings, (4, 3, 1), strict=True):
+        assert reading.tokens.shape == reading.belonging.shape == (sentences,)
+        assert reading.losses.shape == (sentences, len(FIGURES))
+        assert reading.boundaries.shape == (sentences - 1,)
+        assert reading.states.shape == (2, 32)
+        assert reading.alone.shape == (0,)
+        assert (reading.losses > 0).all()
+        assert ((reading.belonging > 0) & (reading.belonging < 1)).all()
+    alone = Featurizer(settings.replaced({"reader.alone": True})).featurize(TEXTS[:2]).readings
+    # The first sentence is read by itself in any case.
+    for reading in alone:
+        assert reading.alone[0] == pytest.approx(reading.losses[0, 0], rel=1e-4)
+        assert abs(reading.alone[1:] - reading.losses[1:, 0]).max() > 1e-3
+    with refused("missing-material"):
+        _ = Featurizer(settings.replaced({"reader.source": None})).featurize(TEXTS).readings
+
+
+def test_readings_are_cached(settings, tmp_path, monkeypatch):
+    featurizer, cache = Featurizer(settings), FeatureCache(tmp_path)
+    computed = featurizer.featurize(TEXTS).readings
+    for one, other in zip(cache.features(TEXTS, featurizer).readings, computed, strict=True):
+        same(one, other)
+    again = Featurizer(settings)
+    monkeypatch.setattr(Featurizer, "readings", None)
+    for one, other in zip(cache.features(TEXTS, again).readings, computed, strict=True):
+        same(one, other)
+
+
+def test_readings_are_stored_and_computed_by_workers(settings, tmp_path):
+    featurizer = Featurizer(settings)
+    computed = featurizer.featurize(TEXTS).readings
+    for workers in (1, 2):
+        entries = [Entry("", text=text, label="low") for text in TEXTS]
+        source = LocalSource(entries, len(entries), LocalEngine(featurizer, workers))
+        folder = tmp_path / str(workers)
+        featurize(source, featurizer, folder, shard=2)
+        corpus = FeatureStore(folder).corpus()
+        for one, other in zip(corpus.features.readings, computed, strict=True):
+            same(one, other)
+    one, two = (sorted(file.name for file in (tmp_path / name).glob("*.arrow")) for name in "12")
+    assert one == two
+
+
+def test_readings_do_not_depend_on_order_batch_and_threads(settings):
+    expected = Featurizer(settings).featurize(TEXTS).readings
+    threads = torch.get_num_threads()
+    try:
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            turned = Featurizer(settings).featurize(TEXTS[::-1]).readings[::-1]
+            single = [Featurizer(settings).featurize([text]).readings[0] for text in TEXTS]
+            for one, other, third in zip(expected, turned, single, strict=True):
+                same(one, other)
+                same(one, third)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_the_heads_link_sentences(settings):
+    featurizer = Featurizer(settings.replaced({"links.linkers": "reading", "links.thresholds": {"reading": 0.0}}))
+    (document,) = featurizer.parser.parse(TEXTS[:1])
+    related = featurizer.read(document).judgement.related
+    links = featurizer.link_document(document).links
+    assert len(links) == 6
+    np.testing.assert_array_equal(links.strength, related[links.source, links.target])
+    (linker,) = featurizer.linkers
+    np.testing.assert_array_equal(linker.related(document, range(4), 3)[:3], related[:3, 3])
+    np.testing.assert_array_equal(linker.related(document, range(4), 0)[1:], related[0, 1:])
+
+
+def test_a_sentence_depends_on_what_makes_it_easier_to_foresee(settings):
+    featurizer = Featurizer(settings.replaced({"links.linkers": "context", "links.thresholds": {"context": 0.0}}))
+    (document,) = featurizer.parser.parse(TEXTS[:1])
+    (linker,) = featurizer.linkers
+    found = linker.strengths(document, range(4), range(4))
+    alone = featurizer.reader.alone(document)
+    for source in range(4):
+        for target in range(4):
+            gain = 0.0
+            if target > source:
+                gain = 1 - featurizer.reader.after(document, source, [target])[0] / alone[target]
+            assert found[source, target] == pytest.approx(max(gain, 0), abs=1e-5)
+    links = featurizer.link_document(document).links
+    assert len(links) == (found > 0).sum()
+
+
+def test_a_model_with_links_of_a_reader(settings, tmp_path):
+    changes = {"links.linkers": "nouns,reading", "links.combine": "side-by-side", "training.epochs": 2}
+    model = CoherenceModel(settings=settings.replaced(changes))
+    model.fit(TEXTS[:2] * 3, ["high", "low"] * 3)
+    (before,) = model.assess(TEXTS[:1])
+    model.save(tmp_path / "model")
+    loaded = CoherenceModel.load(tmp_path / "model")
+    (after,) = loaded.assess(TEXTS[:1])
+    assert before.probabilities == after.probabilities
+    assert loaded.explain(TEXTS[0]).links
+
+
+def test_parts_that_do_not_fit(settings, tmp_path):
+    with refused("no-reader"):
+        Featurizer(settings.replaced({"reader.source": None, "links.linkers": "reading"})).featurize(TEXTS)
+    with refused("no-heads"):
+        Featurizer(settings.replaced({"reader.heads": str(tmp_path)})).featurize(TEXTS)
+    other = write_llama(tmp_path / "llama", initializer_range=0.1)
+    with refused("other-heads"):
+        Featurizer(settings.replaced({"reader.source": str(other)})).featurize(TEXTS)
