@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cohegraph.errors import CohegraphError, DamagedFileError
-from cohegraph.files import new_folder
+from cohegraph.files import new_folder, write_atomically
 from cohegraph.text.reader import FIGURES, Reading, State
 
 Floats = npt.NDArray[np.float32]
@@ -79,8 +79,10 @@ class Texts:
         longest = max(map(len, sentences))
 
         def filled(arrays: Sequence[npt.NDArray[np.floating]]) -> Tensor:
-            rows = [np.pad(array, ((0, longest - len(array)), (0, 0))) for array in arrays]
-            return torch.from_numpy(np.stack(rows))
+            rows = np.zeros((len(arrays), longest, arrays[0].shape[1]), dtype=arrays[0].dtype)
+            for row, array in zip(rows, arrays, strict=True):
+                row[: len(array)] = array
+            return torch.from_numpy(rows)
 
         lengths = torch.tensor([len(one) for one in sentences])
         return cls(
@@ -279,8 +281,8 @@ class Heads:
     """
 
     def __init__(self, network: HeadsNetwork, reader: str, encoder: str, figures: Mapping[str, Any]) -> None:
-        # In double precision no digit depends on how the work is divided.
-        self._network = copy.deepcopy(network).double().eval()
+        # Weights are those that will be saved. In double precision no digit depends on how the work is divided.
+        self._network = copy.deepcopy(network).half().double().eval()
         self.shape, self.reader, self.encoder, self.figures = network.shape, reader, encoder, dict(figures)
         self.states = tuple(map(State.named, network.shape.states))
 
@@ -318,8 +320,8 @@ class Heads:
             "sha256": hashlib.sha256(content).hexdigest(),
         }
         with new_folder(folder) as work:
-            (work / _WEIGHTS).write_bytes(content)
-            (work / _ABOUT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+            write_atomically(work / _WEIGHTS, content)
+            write_atomically(work / _ABOUT, json.dumps(about, indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -331,19 +333,42 @@ class Heads:
             message = f"{folder} holds no heads of a reader: train them with 'cohegraph train-reader'."
             raise CohegraphError(message, code="no-heads") from None
         except (OSError, ValueError, RecursionError) as error:
-            raise DamagedFileError(f"The heads in {folder} cannot be read ({error}): train them again.") from None
+            raise _damaged(folder, error) from None
+        if isinstance(about, dict) and isinstance(about.get("format"), int) and about["format"] > _FORMAT:
+            message = f"The heads in {folder} were written by a newer version of cohegraph: upgrade cohegraph."
+            raise CohegraphError(message, code="newer-format")
         try:
-            if about["format"] > _FORMAT:
-                message = f"The heads in {folder} were written by a newer version of cohegraph: upgrade cohegraph."
-                raise CohegraphError(message, code="newer-format")
-            if hashlib.sha256(content).hexdigest() != about["sha256"]:
-                raise ValueError("the weights are not those that were written")
-            shape = HeadsShape(**{**about["shape"], "states": tuple(about["shape"]["states"])})
+            return cls._restored(about, content)
+        except (
+            *(ArithmeticError, AssertionError, AttributeError, KeyError, TypeError),
+            *(ValueError, RuntimeError, SafetensorError),
+        ) as error:
+            raise _damaged(folder, error) from None
+
+    @classmethod
+    def _restored(cls, about: dict[str, Any], content: bytes) -> Self:
+        if about["format"] != _FORMAT:
+            raise ValueError("their format is not known")
+        if hashlib.sha256(content).hexdigest() != about["sha256"]:
+            raise ValueError("the weights are not those that were written")
+        shape = HeadsShape(**{**about["shape"], "states": tuple(about["shape"]["states"])})
+        # Without memory for weights: a damaged shape may ask for more than there is.
+        with torch.device("meta"):
             network = HeadsNetwork(shape)
-            network.load_state_dict({name: tensor.float() for name, tensor in load(content).items()})
-            return cls(network, about["reader"], about["encoder"], about["figures"])
-        except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-            if isinstance(error, CohegraphError):
-                raise
-            why = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise DamagedFileError(f"The heads in {folder} are damaged ({why}): train them again.") from None
+        weights = {name: tensor.float() for name, tensor in load(content).items()}
+        network.load_state_dict(weights, assign=True)
+        if not all(torch.isfinite(tensor).all() for tensor in weights.values()):
+            raise ValueError("some weights are no numbers")
+        if not (isinstance(about["reader"], str) and isinstance(about["encoder"], str)):
+            raise TypeError("reader and encoder must have names")
+        return cls(network, about["reader"], about["encoder"], about["figures"])
+
+
+def holds_heads(folder: Path) -> bool:
+    """Whether a folder holds heads, whole or damaged, and nothing else."""
+    return folder.is_dir() and {file.name for file in folder.iterdir()} <= {_ABOUT, _WEIGHTS}
+
+
+def _damaged(folder: Path, error: Exception) -> DamagedFileError:
+    why = str(error).splitlines()[0].rstrip(".: ") if str(error) else type(error).__name__
+    return DamagedFileError(f"The heads in {folder} are damaged ({why}): train them again.")
