@@ -57,6 +57,12 @@ class HeadsShape:
     hidden: int = 160
     related: int = 64
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether all figures are numbers that a network can have."""
+        figures = (self.state_width, self.vector_width, self.hidden, self.related)
+        return all(type(one) is int and one > 0 for one in figures) and self.hidden % _ATTENTION_HEADS == 0
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -352,6 +358,8 @@ class Heads:
         if hashlib.sha256(content).hexdigest() != about["sha256"]:
             raise ValueError("the weights are not those that were written")
         shape = HeadsShape(**{**about["shape"], "states": tuple(about["shape"]["states"])})
+        if not shape.is_possible:
+            raise ValueError("their shape is not possible")
         # Without memory for weights: a damaged shape may ask for more than there is.
         with torch.device("meta"):
             network = HeadsNetwork(shape)
