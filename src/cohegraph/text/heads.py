@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Self
 
@@ -113,7 +114,9 @@ class Sentences:
         """Of a text that was read, and its sentences encoded."""
         lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
         figures = np.column_stack([reading.losses, np.log1p(reading.tokens)]).astype(np.float32)
-        return cls(reading.states.reshape(len(reading.states), -1), figures, vectors / lengths)
+        # Not -1: a text without sentences has no width to compute.
+        states = reading.states.reshape(len(reading.states), prod(reading.states.shape[1:]))
+        return cls(states, figures, vectors / lengths)
 
     def __len__(self) -> int:
         return len(self.states)
