@@ -1,4 +1,4 @@
-"""Made-up prose, and a parser double that needs no pretrained part."""
+"""Made-up prose, and doubles of a parser and an encoder that need no pretrained part."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import itertools
 import re
 from random import Random
 
+import numpy as np
+
 from cohegraph.corpora.corruptions import Piece
 from cohegraph.text.document import Document, Noun, Sentence
+from cohegraph.text.encoder import Encoded
 
 NAMES = ("Anna", "Bruno", "Clara")
 
@@ -58,3 +61,17 @@ class ParserDouble:
 
     def parse(self, texts):
         return map(parsed, texts)
+
+
+class EncoderDouble:
+    """Vectors that depend on the words of a text."""
+
+    identity, dimensions = "double", 8
+
+    def __init__(self, *_, **__):
+        pass
+
+    def encode(self, texts):
+        vectors = [np.random.default_rng(list(text.encode())).normal(size=8) for text in texts]
+        none = np.zeros(len(texts), dtype=np.int64)
+        return Encoded(np.array(vectors, dtype=np.float32).reshape(-1, 8), none, none)

@@ -27,7 +27,7 @@ def track_bytes(title: str) -> progress.Progress:
 
 def remark(line: str) -> None:
     """A line on standard error, for those who wait."""
-    _console.print(line, highlight=False, markup=False)
+    _console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def track(

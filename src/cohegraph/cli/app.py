@@ -18,6 +18,7 @@ from cohegraph.cli import (
     serve,
     systems,
     train,
+    train_reader,
 )
 from cohegraph.version import __version__
 
@@ -39,6 +40,7 @@ app.command("featurize")(featurize.command)
 app.command()(experiment.experiment)
 app.command()(systems.systems)
 app.command(epilog=corrupt.EPILOG)(corrupt.corrupt)
+app.command()(train_reader.train_reader)
 app.add_typer(cache.app, name="cache")
 app.add_typer(parts.app, name="parts")
 app.command()(demo.demo)

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
 from cohegraph.cli import options
 from cohegraph.cli.output import counted, interruptible, say, show
-from cohegraph.corpora.corruptions import KINDS, DonorPool, Piece, SimilarSentences, chosen, is_similar, versions_of
-from cohegraph.corpora.prose import ProseText, prose_columns, prose_documents, read_prose
+from cohegraph.corpora.corruptions import KINDS, DonorPool, Piece, chosen, is_similar, versions_of
+from cohegraph.corpora.prose import collect_prose, prose_columns, prose_documents, sample
 from cohegraph.errors import CohegraphError
 from cohegraph.files import new_file
 from cohegraph.progress import track
-
-if TYPE_CHECKING:
-    from cohegraph.corpora.corruptions.donors import Vectors
-
-# Sentences that similar ones are looked for among: encoding them takes minutes.
-_CANDIDATES = 20_000
-_BATCH = 256
+from cohegraph.reading.pieces import parsed_pieces, similar_sentences
 
 _DONORS = "Donors, as in join:source: work (another part of the same work), source (another work of the same source), "
 _DONORS += "elsewhere (another source), similar (the most similar sentences of other texts; needs the encoder)."
@@ -45,13 +38,9 @@ def corrupt(
     seed: Annotated[int, Option(help="The seed of all random choices.")] = 0,
     limit: Annotated[int | None, Option(min=1, help="Use so many texts, chosen at random; by default all.")] = None,
     text_column: options.TextColumn = "text",
-    id_column: Annotated[str | None, Option(help="The column with the ids; by default 'id', if any.")] = None,
-    source_column: Annotated[
-        str | None, Option(help="The column with the sources; by default 'source', or the ids up to their first slash.")
-    ] = None,
-    work_column: Annotated[
-        str | None, Option(help="The column with the works; by default 'work', or the ids up to their last slash.")
-    ] = None,
+    id_column: options.ProseIdColumn = None,
+    source_column: options.SourceColumn = None,
+    work_column: options.WorkColumn = None,
 ) -> None:
     """Write corrupted versions of coherent texts, with the places of the damage.
 
@@ -68,17 +57,16 @@ def corrupt(
         raise CohegraphError(f"{out} is a folder: name a file for the pairs.", code="is-a-folder")
     if not out.parent.is_dir():
         raise CohegraphError(f"There is no folder {out.parent}: make it first.", code="cannot-write")
-    texts = list(read_prose(documents))
+    texts = collect_prose(documents)
     say(*documents.remarks)
-    if len({text.id for text in texts}) < len(texts):
-        message = "Two texts have the same id: name a column with --id-column in which ids differ."
-        raise CohegraphError(message, code="same-ids")
-    texts = texts if limit is None else _sample(texts, limit, seed)
+    texts = texts if limit is None else sample(texts, limit, seed)
     with interruptible(lambda: "nothing was written"):
-        pieces = list(_pieces(texts))
+        pieces = list(parsed_pieces(texts))
         pool = DonorPool(pieces)
         if any(map(is_similar, names)):
-            pool.similar = _similar(pool, seed)
+            from cohegraph.text.encoder import TransformerEncoder
+
+            pool.similar = similar_sentences(pool, TransformerEncoder(device="cpu"), seed)
         made, lacking = _write(out, pieces, pool, names, versions, seed)
     summary = f"{counted(made.total(), 'pair')} from {counted(len(pieces), 'text')} in {out}: {_listed(made, names)}"
     too_short = f"; too short or not suitable: {_listed(lacking, names)}" if lacking else ""
@@ -87,42 +75,6 @@ def corrupt(
 
 def _listed(numbers: Counter[str], names: Sequence[str]) -> str:
     return ", ".join(f"{name} {numbers[name]}" for name in names if numbers[name])
-
-
-def _sample(texts: Sequence[ProseText], number: int, seed: int) -> list[ProseText]:
-    """So many texts in their order; which ones depends on their ids and the seed."""
-    ranked = sorted(texts, key=lambda text: hashlib.sha256(f"{seed}\0{text.id}".encode()).digest())
-    wanted = {text.id for text in ranked[:number]}
-    return [text for text in texts if text.id in wanted]
-
-
-def _pieces(texts: Sequence[ProseText]) -> Iterator[Piece]:
-    from cohegraph.text.spacy_parser import SpacyParser
-
-    parsed = SpacyParser().parse(text.text for text in texts)
-    for text, document in zip(texts, track(parsed, "parsing", len(texts)), strict=True):
-        yield Piece.of(document, text.id, work=text.work, source=text.source)
-
-
-def _similar(pool: DonorPool, seed: int) -> SimilarSentences:
-    import numpy as np
-
-    from cohegraph.text.encoder import TransformerEncoder
-
-    encoder = TransformerEncoder(device="cpu")
-
-    def encode(sentences: Sequence[str]) -> Vectors:
-        vectors = encoder.encode(sentences).vectors
-        lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        return np.asarray(vectors / lengths, dtype=np.float32)
-
-    candidates = pool.sample(_CANDIDATES, seed)
-    batches = [candidates[start : start + _BATCH] for start in range(0, len(candidates), _BATCH)]
-    tracked = track(batches, "encoding", len(candidates), size=len)
-    vectors = [encode([one.text for one in batch]) for batch in tracked]
-    return SimilarSentences(
-        candidates, np.concatenate([*vectors, np.zeros((0, encoder.dimensions), np.float32)]), encode
-    )
 
 
 def _write(

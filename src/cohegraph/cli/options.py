@@ -43,6 +43,13 @@ Changes = Annotated[
 SkipEmpty = Annotated[bool, Option("--skip-empty", help="Leave out documents without any text.")]
 SkipUnlabelled = Annotated[bool, Option("--skip-unlabelled", help="Leave out rows without a level.")]
 TextColumn = Annotated[str, Option(help="The column with the text, where the file is a table.")]
+ProseIdColumn = Annotated[str | None, Option(help="The column with the ids; by default 'id', if any.")]
+SourceColumn = Annotated[
+    str | None, Option(help="The column with the sources; by default 'source', or the ids up to their first slash.")
+]
+WorkColumn = Annotated[
+    str | None, Option(help="The column with the works; by default 'work', or the ids up to their last slash.")
+]
 
 # The names of columns unless others are given.
 TEXT, LABEL = "text", "label"

@@ -42,6 +42,13 @@ class Accuracy:
         """The mean accuracy over kinds."""
         return float(np.mean([share for share, _ in self.pairs.values()])) if self.pairs else 0.0
 
+    def in_words(self) -> str:
+        """The figures that matter most, in one line."""
+        return (
+            f"{100 * self.mean:.1f} % of originals score higher than their corrupted version; area under the ROC curve "
+            f"for boundaries {self.boundaries:.3f}, sentences {self.belonging:.3f}, pairs {self.related:.3f}."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
@@ -67,10 +74,11 @@ def accuracy(network: HeadsNetwork, groups: Sequence[Group]) -> Accuracy:
             belonging += zip(belongs, targets.belonging[number, :size].bool().tolist(), strict=True)
             if kind == "join":
                 found[example.kind].append((float(holds.argmin() in example.breaks), 1 / (size - 1)))
-                same, asked = targets.related[number], ~targets.related[number].isnan()
-                for first, second in asked.nonzero().tolist():
-                    pair = float(outputs.related[number, first, second]), bool(same[first, second])
-                    related[second - first].append(pair)
+                same = targets.related[number].numpy()
+                first, second = np.nonzero(~np.isnan(same))
+                values = outputs.related[number].numpy()[first, second]
+                for distance, value, is_same in zip(second - first, values, same[first, second] > 0, strict=True):
+                    related[int(distance)].append((float(value), bool(is_same)))
             elif kind in ("replace-one", "insert"):
                 found[example.kind].append((float(belongs.argmin() in example.strangers), 1 / size))
     return Accuracy(

@@ -1,30 +1,36 @@
 """Examples to learn from: originals and corrupted versions of texts, with what a reader and an encoder found in them.
 
-Reading them takes hours, so they are written to files as they come, some texts in each, and are never read twice.
-States are half precision and mapped into memory: there may be more of them than memory holds.
+Reading them takes hours, so they are written to folders as they come, some texts in each, and are never read twice.
+States are half precision and stay on disk: there may be more of them than memory holds.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cohegraph.corpora.corruptions import Corruption, DonorPool, Piece, Version, corrupt
-from cohegraph.files import new_folder
+from cohegraph.corpora.corruptions import Corruption, DonorPool, Piece, Version, corrupt, is_similar
+from cohegraph.files import new_file, new_folder, remove_leftovers, write_atomically
 from cohegraph.progress import track
+from cohegraph.reading.pieces import similar_sentences
 from cohegraph.text.document import Document, Sentence
 from cohegraph.text.encoder import Encoder
 from cohegraph.text.heads import Sentences
 from cohegraph.text.reader import Reader, State
-from cohegraph.text.threads import side_by_side
+from cohegraph.text.threads import one_thread, side_by_side
 
 ORIGINAL = "original"
 _EXAMPLES = "examples.json"
@@ -32,6 +38,33 @@ _EXAMPLES = "examples.json"
 _ARRAYS = {"states": np.float16, "figures": np.float32, "vectors": np.float16}
 # Texts in a folder.
 _TEXTS_AT_ONCE = 32
+# Changes with the examples that the same texts and settings give.
+_FORMAT = 1
+# The name of a folder of examples, or of one that was not completed.
+_PART = re.compile(r"[0-9a-f]{32}|\.[0-9a-f]{32}\.[0-9a-f]{12}")
+# Kinds of corruptions, and how often each is drawn.
+MIX = {
+    "shuffle": 0.33,
+    "blocks": 0.67,
+    "swap": 0.9,
+    "move": 0.6,
+    "replace-one:source": 0.25,
+    "replace-one:work": 0.12,
+    "replace-one:similar": 0.12,
+    "replace-one:elsewhere": 0.12,
+    "insert:source": 0.12,
+    "insert:similar": 0.1,
+    "insert:work": 0.1,
+    "replace-two:source": 0.1,
+    "replace-two:elsewhere": 0.1,
+    "join:source": 0.3,
+    "join:elsewhere": 0.15,
+    "interleave:source": 0.1,
+    "drop": 0.1,
+    "names": 0.1,
+    "connective": 0.1,
+    "repeat": 0.1,
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +75,7 @@ class Example:
         text: The id of the text.
         source: Where the text comes from.
         kind: The kind of corruption with its donor, or ``original``.
-        start: Its first row among those of its file.
+        start: Its first row among those of its folder.
         sentences: How many rows, one per sentence, it has.
         breaks: The boundaries that do not hold.
         origins: For each sentence 0 if it is from the text itself, and a number for each other text.
@@ -80,17 +113,27 @@ class Example:
 
 
 class ExampleFolder:
-    """Some texts with their versions, of each text the original first."""
+    """Some texts with their versions, of each text the original first.
+
+    No file stays open: there may be more folders than a process may open files.
+    """
 
     def __init__(self, folder: Path) -> None:
         rows: list[dict[str, Any]] = json.loads((folder / _EXAMPLES).read_text("utf-8"))
-        self.examples = [Example(**row) for row in rows]
-        self._arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        self._folder = folder
+        self.examples = [Example(**{name: _fixed(value) for name, value in row.items()}) for row in rows]
+        number = sum(example.sentences for example in self.examples)
+        if any(len(array) != number or array.dtype != _ARRAYS[name] for name, array in self._arrays().items()):
+            raise ValueError(f"{folder} does not have as many rows as it should")
 
-    def sentences(self, example: Example) -> Sentences:
-        """What heads take of an example."""
-        rows = slice(example.start, example.start + example.sentences)
-        return Sentences(**{name: array[rows] for name, array in self._arrays.items()})
+    def sentences(self, examples: Sequence[Example]) -> list[Sentences]:
+        """What heads take of the versions of one text."""
+        begin = min(example.start for example in examples)
+        end = max(example.start + example.sentences for example in examples)
+        # Copied: what stays mapped keeps its file open.
+        rows = {name: np.array(array[begin:end]) for name, array in self._arrays().items()}
+        own = [slice(example.start - begin, example.start - begin + example.sentences) for example in examples]
+        return [Sentences(**{name: array[part] for name, array in rows.items()}) for part in own]
 
     def texts(self) -> list[list[Example]]:
         """The versions of every text."""
@@ -101,14 +144,22 @@ class ExampleFolder:
             found[-1].append(example)
         return found
 
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {name: np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
+
     @staticmethod
     def write(folder: Path, examples: Sequence[Example], sentences: Sequence[Sentences]) -> None:
         """Write examples, and what heads take of each, to a folder that is complete or not there."""
         with new_folder(folder) as work:
             for name, kind in _ARRAYS.items():
                 rows = np.concatenate([getattr(one, name) for one in sentences]).astype(kind)
-                np.save(work / f"{name}.npy", rows)
-            (work / _EXAMPLES).write_text(json.dumps([asdict(example) for example in examples]), "utf-8")
+                with new_file(work / f"{name}.npy") as stream:
+                    np.save(stream, rows)
+            write_atomically(work / _EXAMPLES, json.dumps([asdict(example) for example in examples]))
+
+
+def _fixed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -156,11 +207,16 @@ class Making:
         found = (corrupt(piece, kind, self.pool, seed=self.seed) for kind in order)
         return islice((one for one in found if one is not None), self.versions)
 
+    @cached_property
+    def _about(self) -> str:
+        """What all examples depend on."""
+        parts = [self.reader.identity, self.encoder.identity, self.states, list(self.kinds.items())]
+        return json.dumps([_FORMAT, *parts, self.versions, self.seed, self.pool.digest])
+
     def fingerprint(self, pieces: Sequence[Piece]) -> str:
-        """What the examples of some texts depend on, except for the other texts of the pool."""
-        about = [self.reader.identity, self.encoder.identity, self.states, self.kinds, self.versions, self.seed]
-        texts = [(piece.id, piece.sentences, piece.gaps) for piece in pieces]
-        return hashlib.sha256(json.dumps([about, texts]).encode()).hexdigest()[:32]
+        """What the examples of some texts depend on."""
+        texts = json.dumps([(piece.id, piece.sentences, piece.gaps) for piece in pieces])
+        return hashlib.sha256(f"{self._about}\n{texts}".encode()).hexdigest()[:32]
 
 
 def as_document(version: Version) -> Document:
@@ -172,18 +228,48 @@ def as_document(version: Version) -> Document:
 def made_examples(
     pieces: Sequence[Piece], making: Making, folder: Path, *, show_progress: bool = False
 ) -> list[ExampleFolder]:
-    """The examples of texts, some texts in each folder; those that are there already are not made again."""
+    """The examples of texts, some texts in each folder; those that are there already are not made again.
+
+    No other process may work in the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     parts = [pieces[start : start + _TEXTS_AT_ONCE] for start in range(0, len(pieces), _TEXTS_AT_ONCE)]
     places = [folder / making.fingerprint(part) for part in parts]
-    missing = [(part, place) for part, place in zip(parts, places, strict=True) if not place.is_dir()]
+    found = {place: _opened(place) for place in places}
+    missing = [(part, place) for part, place in zip(parts, places, strict=True) if found[place] is None]
+    if missing and any(map(is_similar, making.kinds)) and making.pool.similar is None:
+        making.pool.similar = similar_sentences(making.pool, making.encoder, making.seed, show_progress=show_progress)
     done = len(pieces) - sum(len(part) for part, _ in missing)
     tracked = track(missing, "reading", len(pieces), done=done, size=lambda one: len(one[0]), show=show_progress)
     for part, place in tracked:
-        examples, sentences = list[Example](), list[Sentences]()
-        for of_text, found in side_by_side(making.examples, part):
-            rows = sum(map(len, sentences))
+        remove_leftovers(place)
+        examples, sentences, rows = list[Example](), list[Sentences](), 0
+        for of_text, states in _each_on_one_thread(making, part):
             examples += [replace(example, start=example.start + rows) for example in of_text]
-            sentences += found
+            sentences += states
+            rows += sum(map(len, states))
         ExampleFolder.write(place, examples, sentences)
-    return [ExampleFolder(place) for place in places]
+    return [found[place] or ExampleFolder(place) for place in places]
+
+
+def _each_on_one_thread(making: Making, pieces: Sequence[Piece]) -> list[tuple[list[Example], list[Sentences]]]:
+    # The longest first: nobody waits for it at the end.
+    order = sorted(range(len(pieces)), key=lambda number: -sum(map(len, pieces[number].sentences)))
+    with one_thread() if len(pieces) == 1 else nullcontext():
+        found = dict(zip(order, side_by_side(lambda number: making.examples(pieces[number]), order), strict=True))
+    return [found[number] for number in range(len(pieces))]
+
+
+def _opened(folder: Path) -> ExampleFolder | None:
+    """The examples in a folder; None where there are none, or damaged ones."""
+    try:
+        return ExampleFolder(folder)
+    except (OSError, EOFError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def remove_examples(folder: Path) -> None:
+    """Remove all examples in a folder, and nothing else."""
+    for part in folder.iterdir():
+        if _PART.fullmatch(part.name):
+            shutil.rmtree(part)

@@ -10,13 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from cohegraph.errors import CohegraphError
+from cohegraph.progress import track
 from cohegraph.reading.examples import Example, ExampleFolder
 from cohegraph.text.heads import HeadsNetwork, HeadsShape, Outputs, Sentences, Texts
+from cohegraph.text.threads import one_thread
+
+Numbers = npt.NDArray[np.int64]
 
 # Sentences that are further apart are not compared.
 REACH = 8
@@ -71,21 +76,20 @@ class Targets:
     @classmethod
     def of(cls, examples: Sequence[Example], size: int) -> Targets:
         """The targets of examples, filled up to a number of sentences."""
-        texts = len(examples)
-        boundaries, belonging = torch.full((texts, size - 1), torch.nan), torch.full((texts, size), torch.nan)
-        related = torch.full((texts, size, size), torch.nan)
-        place = torch.arange(size)
-        near = (place > place[:, None]) & (place - place[:, None] < REACH)
+        holds, belongs = (np.full((len(examples), length), np.nan, np.float32) for length in (size - 1, size))
+        origins, asked = np.zeros((len(examples), size), np.int64), np.zeros((len(examples), size), bool)
         for row, example in enumerate(examples):
             number = example.sentences
-            boundaries[row, : number - 1], belonging[row, :number] = 1, 1
-            boundaries[row, list(example.breaks)] = 0
-            belonging[row, example.strangers] = 0
-            if example.kind.partition(":")[0] in _MIXED:
-                origins = torch.tensor(example.origins)
-                same = (origins[:, None] == origins).float()
-                related[row, :number, :number] = same.masked_fill(~near[:number, :number], torch.nan)
-        return cls(boundaries, belonging, related)
+            holds[row, : number - 1], belongs[row, :number] = 1, 1
+            holds[row, list(example.breaks)] = 0
+            belongs[row, example.strangers] = 0
+            origins[row, :number] = example.origins
+            asked[row, :number] = example.kind.partition(":")[0] in _MIXED
+        place = np.arange(size)
+        near = (place > place[:, None]) & (place - place[:, None] < REACH)
+        same = (origins[:, :, None] == origins[:, None]).astype(np.float32)
+        same[~(near & asked[:, :, None] & asked[:, None])] = np.nan
+        return cls(*map(torch.from_numpy, (holds, belongs, same)))
 
 
 def train(
@@ -93,44 +97,54 @@ def train(
     shape: HeadsShape,
     schedule: Schedule,
     on_epoch: Callable[[int, HeadsNetwork], None] | None = None,
+    *,
+    show_progress: bool = False,
 ) -> HeadsNetwork:
-    """Heads that have learnt from groups.
+    """Heads that have learnt from groups, those of the last epoch.
+
+    They are trained with one thread: the same groups, shape and schedule give the same weights.
 
     Args:
         groups: Texts with their versions.
         shape: The figures of the heads.
         schedule: How to train them.
         on_epoch: Called after every epoch with its number and the network.
+        show_progress: Whether to show the time left.
     """
     if not groups:
         raise CohegraphError("There is no text to learn from: texts need five sentences or more.", code="too-short")
-    torch.manual_seed(schedule.seed)
-    random = np.random.default_rng(schedule.seed)
-    network = HeadsNetwork(shape, schedule.dropout)
-    _standardise(network, groups, random)
-    steps = -(-len(groups) // schedule.texts_at_once)
-    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=schedule.weight_decay)
-    rate = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, schedule.learning_rate, total_steps=schedule.epochs * steps + 1, pct_start=0.1
-    )
-    for epoch in range(schedule.epochs):
-        network.train()
-        order = random.permutation(len(groups))
-        for begin in range(0, len(order), schedule.texts_at_once):
+    with one_thread(), torch.random.fork_rng([]):
+        torch.manual_seed(schedule.seed)
+        random = np.random.default_rng(schedule.seed)
+        network = HeadsNetwork(shape, schedule.dropout)
+        _standardise(network, groups, random)
+        batches = _batches(len(groups), schedule, random)
+        optimizer = torch.optim.AdamW(network.parameters(), weight_decay=schedule.weight_decay)
+        rate = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, schedule.learning_rate, total_steps=len(batches) + 1, pct_start=0.1
+        )
+        for epoch, numbers, is_last in track(batches, "training", len(batches), show=show_progress):
+            network.train()
             optimizer.zero_grad()
-            loss = _loss(
-                network, [groups[number] for number in order[begin : begin + schedule.texts_at_once]], schedule
-            )
+            loss = _loss(network, [groups[number] for number in numbers], schedule)
             if not torch.isfinite(loss):
                 raise CohegraphError("Training diverged: choose a lower learning rate.", code="diverged")
             loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), schedule.clip)
             optimizer.step()
             rate.step()
-        network.eval()
-        if on_epoch is not None:
-            on_epoch(epoch + 1, network)
-    return network
+            if is_last and on_epoch is not None:
+                on_epoch(epoch, network.eval())
+    return network.eval()
+
+
+def _batches(groups: int, schedule: Schedule, random: np.random.Generator) -> list[tuple[int, Numbers, bool]]:
+    """For every step the number of the epoch, the texts, and whether it is the last step of the epoch."""
+    found = list[tuple[int, Numbers, bool]]()
+    for epoch in range(1, schedule.epochs + 1):
+        order, size = random.permutation(groups), schedule.texts_at_once
+        found += [(epoch, order[start : start + size], start + size >= groups) for start in range(0, groups, size)]
+    return found
 
 
 def judged(network: HeadsNetwork, groups: Sequence[Group]) -> tuple[Outputs, list[Example], list[tuple[int, int]]]:
@@ -140,7 +154,7 @@ def judged(network: HeadsNetwork, groups: Sequence[Group]) -> tuple[Outputs, lis
         versions, compared = group.compared()
         pairs += [(len(examples) + original, len(examples) + corrupted) for original, corrupted in compared]
         examples += versions
-        sentences += map(group.folder.sentences, versions)
+        sentences += group.folder.sentences(versions)
     found: Outputs = network(Texts.of(sentences))
     return found, examples, pairs
 
@@ -173,9 +187,8 @@ def _standardise(network: HeadsNetwork, groups: Sequence[Group], random: np.rand
     chosen = random.permutation(len(groups))
     sample, rows = list[Sentences](), 0
     for number in chosen:
-        for one in groups[number].versions:
-            sample.append(groups[number].folder.sentences(one))
-            rows += one.sentences
+        sample += (found := groups[number].folder.sentences(groups[number].versions))
+        rows += sum(map(len, found))
         if rows > _SAMPLE:
             break
     parts = [

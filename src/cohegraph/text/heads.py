@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cohegraph.errors import CohegraphError, DamagedFileError
-from cohegraph.files import new_folder
+from cohegraph.files import new_folder, write_atomically
 from cohegraph.text.reader import FIGURES, Reading, State
 
 Floats = npt.NDArray[np.float32]
@@ -58,6 +59,12 @@ class HeadsShape:
     hidden: int = 160
     related: int = 64
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether all figures are numbers that a network can have."""
+        figures = (self.state_width, self.vector_width, self.hidden, self.related)
+        return all(type(one) is int and one > 0 for one in figures) and self.hidden % _ATTENTION_HEADS == 0
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -80,8 +87,10 @@ class Texts:
         longest = max(map(len, sentences))
 
         def filled(arrays: Sequence[npt.NDArray[np.floating]]) -> Tensor:
-            rows = [np.pad(array, ((0, longest - len(array)), (0, 0))) for array in arrays]
-            return torch.from_numpy(np.stack(rows))
+            rows = np.zeros((len(arrays), longest, arrays[0].shape[1]), dtype=arrays[0].dtype)
+            for row, array in zip(rows, arrays, strict=True):
+                row[: len(array)] = array
+            return torch.from_numpy(rows)
 
         lengths = torch.tensor([len(one) for one in sentences])
         return cls(
@@ -106,7 +115,9 @@ class Sentences:
         """Of a text that was read, and its sentences encoded."""
         lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
         figures = np.column_stack([reading.losses, np.log1p(reading.tokens)]).astype(np.float32)
-        return cls(reading.states.reshape(len(reading.states), -1), figures, vectors / lengths)
+        # Not -1: a text without sentences has no width to compute.
+        states = reading.states.reshape(len(reading.states), prod(reading.states.shape[1:]))
+        return cls(states, figures, vectors / lengths)
 
     def __len__(self) -> int:
         return len(self.states)
@@ -290,8 +301,8 @@ class Heads:
     """
 
     def __init__(self, network: HeadsNetwork, reader: str, encoder: str, figures: Mapping[str, Any]) -> None:
-        # In double precision no digit depends on how the work is divided.
-        self._network = copy.deepcopy(network).double().eval()
+        # Weights are those that will be saved. In double precision no digit depends on how the work is divided.
+        self._network = copy.deepcopy(network).half().double().eval()
         self.shape, self.reader, self.encoder, self.figures = network.shape, reader, encoder, dict(figures)
         self.states = tuple(map(State.named, network.shape.states))
 
@@ -329,8 +340,8 @@ class Heads:
             "sha256": hashlib.sha256(content).hexdigest(),
         }
         with new_folder(folder) as work:
-            (work / _WEIGHTS).write_bytes(content)
-            (work / _ABOUT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+            write_atomically(work / _WEIGHTS, content)
+            write_atomically(work / _ABOUT, json.dumps(about, indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -342,19 +353,44 @@ class Heads:
             message = f"{folder} holds no heads of a reader: train them with 'cohegraph train-reader'."
             raise CohegraphError(message, code="no-heads") from None
         except (OSError, ValueError, RecursionError) as error:
-            raise DamagedFileError(f"The heads in {folder} cannot be read ({error}): train them again.") from None
+            raise _damaged(folder, error) from None
+        if isinstance(about, dict) and isinstance(about.get("format"), int) and about["format"] > _FORMAT:
+            message = f"The heads in {folder} were written by a newer version of cohegraph: upgrade cohegraph."
+            raise CohegraphError(message, code="newer-format")
         try:
-            if about["format"] > _FORMAT:
-                message = f"The heads in {folder} were written by a newer version of cohegraph: upgrade cohegraph."
-                raise CohegraphError(message, code="newer-format")
-            if hashlib.sha256(content).hexdigest() != about["sha256"]:
-                raise ValueError("the weights are not those that were written")
-            shape = HeadsShape(**{**about["shape"], "states": tuple(about["shape"]["states"])})
+            return cls._restored(about, content)
+        except (
+            *(ArithmeticError, AssertionError, AttributeError, KeyError, TypeError),
+            *(ValueError, RuntimeError, SafetensorError),
+        ) as error:
+            raise _damaged(folder, error) from None
+
+    @classmethod
+    def _restored(cls, about: dict[str, Any], content: bytes) -> Self:
+        if about["format"] != _FORMAT:
+            raise ValueError("their format is not known")
+        if hashlib.sha256(content).hexdigest() != about["sha256"]:
+            raise ValueError("the weights are not those that were written")
+        shape = HeadsShape(**{**about["shape"], "states": tuple(about["shape"]["states"])})
+        if not shape.is_possible:
+            raise ValueError("their shape is not possible")
+        # Without memory for weights: a damaged shape may ask for more than there is.
+        with torch.device("meta"):
             network = HeadsNetwork(shape)
-            network.load_state_dict({name: tensor.float() for name, tensor in load(content).items()})
-            return cls(network, about["reader"], about["encoder"], about["figures"])
-        except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-            if isinstance(error, CohegraphError):
-                raise
-            why = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise DamagedFileError(f"The heads in {folder} are damaged ({why}): train them again.") from None
+        weights = {name: tensor.float() for name, tensor in load(content).items()}
+        network.load_state_dict(weights, assign=True)
+        if not all(torch.isfinite(tensor).all() for tensor in weights.values()):
+            raise ValueError("some weights are no numbers")
+        if not (isinstance(about["reader"], str) and isinstance(about["encoder"], str)):
+            raise TypeError("reader and encoder must have names")
+        return cls(network, about["reader"], about["encoder"], about["figures"])
+
+
+def holds_heads(folder: Path) -> bool:
+    """Whether a folder holds heads, whole or damaged, and nothing else."""
+    return folder.is_dir() and {file.name for file in folder.iterdir()} <= {_ABOUT, _WEIGHTS}
+
+
+def _damaged(folder: Path, error: Exception) -> DamagedFileError:
+    why = str(error).splitlines()[0].rstrip(".: ") if str(error) else type(error).__name__
+    return DamagedFileError(f"The heads in {folder} are damaged ({why}): train them again.")

@@ -78,6 +78,10 @@ class Reader(Protocol):
     def width(self) -> int:
         """Length of a state."""
 
+    @property
+    def layers(self) -> int:
+        """How many layers there are."""
+
     def read(self, documents: Sequence[Document], states: Sequence[State] = ()) -> list[Reading]:
         """What it finds in every document."""
 
@@ -105,7 +109,7 @@ class LlamaReader:
         self._network, self._tokenizer, self.identity = network, tokenizer, identity
         self._bos = network.shape.bos_token_id
         self._window = min(window, network.shape.longest)
-        self.width = network.shape.hidden_size
+        self.width, self.layers = network.shape.hidden_size, network.shape.num_hidden_layers
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
 

@@ -31,6 +31,7 @@ from cohegraph.text.llama_files import (
 )
 from cohegraph.text.networks import Precision
 from cohegraph.text.packaged import INSTALL, INSTALLABLE_READERS, Installable, sha256_once
+from cohegraph.text.threads import one_thread
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -243,7 +244,7 @@ def _write(folder: Path, source: Source, checkpoint: Checkpoint, *, show_progres
     def tracked(title: str) -> Iterable[Sequence[int]]:
         return track(texts, title, total, size=len, show=show_progress)
 
-    with _one_thread():
+    with one_thread():
         exact = checkpoint.weights()
         in_floats = _finite_loss(LlamaNetwork(shape, exact), tracked("Reading with floats"))
         whole = int8_weights(shape, exact, tracked("Preparing whole numbers"))
@@ -294,16 +295,3 @@ def _mapped(file: Path) -> dict[str, Tensor]:
 
     found: dict[str, Tensor] = load_file(file)
     return found
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute with one thread: sums of floats depend, in their last digits, on how many there are."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -1,6 +1,9 @@
 """Sentences of other texts: of the same work, of the same source, of other sources, or similar ones."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate
 from random import Random
 from typing import TypeVar
@@ -55,6 +58,12 @@ class DonorPool:
 
     def __len__(self) -> int:
         return len(self._pieces)
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash of all texts."""
+        texts = (json.dumps([one.source, one.work, one.id, one.sentences]) for one in self._pieces)
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
     def sample(self, number: int, seed: int = 0) -> list[Placed]:
         """So many sentences that can stand elsewhere, or all; candidates for `SimilarSentences`."""

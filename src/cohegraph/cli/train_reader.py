@@ -1,0 +1,115 @@
+"""``cohegraph train-reader``: heads of a reader, from prose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from cohegraph.cli import options
+from cohegraph.cli.output import interruptible, say, show
+from cohegraph.corpora.corruptions import chosen
+from cohegraph.corpora.prose import (
+    ProseText,
+    collect_prose,
+    prose_columns,
+    prose_documents,
+    sample,
+    split_by_work,
+)
+from cohegraph.errors import CohegraphError
+from cohegraph.text.readers import DEFAULT_READER
+
+Precision = StrEnum("Precision", ["auto", "float32", "int8"])
+_SPLITS = ("train", "dev")
+
+
+def train_reader(
+    prose: Annotated[list[str], Argument(help="Tables (CSV, TSV, JSONL, Parquet), text files, or folders of either.")],
+    out: Annotated[Path, Option(help="The folder to write the heads to.")],
+    reader: Annotated[
+        str, Option(help="The reader: a packaged name, a folder, a GGUF file, or a name on the model hub.")
+    ] = DEFAULT_READER,
+    precision: Annotated[Precision, Option(help="How the reader multiplies.")] = Precision.auto,
+    states: Annotated[
+        str | None, Option(help="States of the reader to use, such as mean-18,first-18; by default four.")
+    ] = None,
+    texts: Annotated[int | None, Option(min=1, help="Use so many texts, chosen at random; by default all.")] = None,
+    versions: Annotated[int, Option(min=1, max=1000, help="Corrupted versions of each text.")] = 4,
+    kinds: Annotated[
+        str | None,
+        Option(help="Kinds of 'cohegraph corrupt', each drawn equally often; by default a mix of most of them."),
+    ] = None,
+    epochs: Annotated[int, Option(min=1, max=1000, help="How often each text is used.")] = 10,
+    dev_share: Annotated[
+        float, Option(min=0.0, max=0.9, help="The share of works to measure accuracy on, not to learn from.")
+    ] = 0.1,
+    split_column: Annotated[
+        str | None, Option(help="A column with train and dev, instead of --dev-share; other rows are left out.")
+    ] = None,
+    seed: Annotated[int, Option(min=0, max=2**63 - 1, help="The seed of all random choices.")] = 0,
+    force: Annotated[bool, Option("--force", help="Replace heads that are there.")] = False,
+    text_column: options.TextColumn = "text",
+    id_column: options.ProseIdColumn = None,
+    source_column: options.SourceColumn = None,
+    work_column: options.WorkColumn = None,
+    threads: options.Threads = None,
+) -> None:
+    """Train the heads of a reader on corrupted versions of coherent texts.
+
+    The heads learn which boundaries are broken, which sentences do not belong, and which of two versions is the
+    original. Reading takes most of the time: what was read is kept beside the heads, in a folder that ends in
+    .unfinished, and an interrupted run resumes when the same command is run again, to the same heads.
+    """
+    names = chosen(options.listed(kinds)) if kinds is not None else ()
+    if kinds is not None and not names:
+        raise CohegraphError("--kinds names no kind: leave it out for the usual mix.", code="unknown-kind")
+    documents = prose_documents(prose, prose_columns(text_column, id_column, work_column, source_column, split_column))
+    found = collect_prose(documents)
+    say(*documents.remarks)
+    if not found:
+        raise CohegraphError("There is no text to learn from: name files with prose.", code="no-texts")
+    if split_column is not None:
+        found = [text for text in found if text.split in _SPLITS]
+    found = found if texts is None else sample(found, texts, seed)
+    train, dev = split_by_work(found, dev_share) if split_column is None else _by_column(found, split_column)
+    # All that can be checked is checked before torch is imported, which takes seconds.
+    from cohegraph.reading.heads_from_prose import Course, check_target, heads_from_prose, states_of, unfinished
+    from cohegraph.reading.training import Schedule
+    from cohegraph.text.encoder import TransformerEncoder
+    from cohegraph.text.readers import load_reader
+
+    target = check_target(out, replace=force)
+    options.set_threads(threads)
+
+    def state() -> str:
+        folder = unfinished(target)
+        kept = f"; run the same command again to resume from {folder}" if folder.is_dir() else ""
+        return f"nothing was written to {out}{kept}"
+
+    with interruptible(state):
+        loaded = load_reader(reader, precision.value)  # type: ignore[arg-type]
+        chosen_states = states_of(loaded, options.listed(states) or ())
+        encoder = TransformerEncoder(precision="auto", device="cpu")
+        schedule = Schedule(epochs=epochs, seed=seed)
+        weights = {"kinds": dict.fromkeys(names, 1.0)} if names else {}
+        course = Course(versions=versions, states=chosen_states, schedule=schedule, **weights)
+        heads = heads_from_prose(train, dev, loaded, encoder, target, course, replace=force)
+    figures = heads.figures["accuracy"]
+    if figures is None:
+        say("No text was left to measure accuracy on: more works, or --dev-share, would allow it.")
+    else:
+        show(f"{100 * figures['mean']:.1f} % of originals score higher than their corrupted version.")
+    show(f"The heads are in {out}.")
+
+
+def _by_column(texts: Sequence[ProseText], column: str) -> tuple[list[ProseText], list[ProseText]]:
+    train, dev = ([text for text in texts if text.split == split] for split in _SPLITS)
+    if not train:
+        raise CohegraphError(
+            f"No text has the value 'train' in {column}: there is nothing to learn from.", code="no-texts"
+        )
+    return train, dev

@@ -1,0 +1,171 @@
+"""From prose to trained heads, in a folder of examples from which an interrupted run resumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cohegraph.corpora.corruptions import DonorPool, Piece
+from cohegraph.corpora.prose import ProseText
+from cohegraph.errors import CohegraphError
+from cohegraph.files import alone_in
+from cohegraph.progress import remark
+from cohegraph.reading.accuracy import Accuracy, accuracy
+from cohegraph.reading.examples import MIX, ExampleFolder, Making, made_examples, remove_examples
+from cohegraph.reading.pieces import SHORTEST, parsed_pieces, stretches
+from cohegraph.reading.training import Group, Schedule, groups_of, train
+from cohegraph.text.encoder import Encoder
+from cohegraph.text.heads import Heads, HeadsNetwork, HeadsShape, holds_heads
+from cohegraph.text.reader import Reader, State
+from cohegraph.version import __version__
+
+# Of which layers the usual states are, as shares of all layers.
+_LAYERS = (("mean", 0.4), ("mean", 0.6), ("mean", 0.8), ("first", 0.6))
+
+
+@dataclass(frozen=True)
+class Course:
+    """How heads learn from prose.
+
+    Args:
+        kinds: Kinds of corruptions, and how often each is drawn.
+        versions: How many corrupted versions of a text are made.
+        states: The names of the reader's states to use; by default some from the middle of the reader.
+        schedule: How the network is trained; its seed is that of all random choices.
+    """
+
+    kinds: Mapping[str, float] = field(default_factory=lambda: MIX)
+    versions: int = 4
+    states: Sequence[str] = ()
+    schedule: Schedule = field(default_factory=Schedule)
+
+
+def check_target(out: Path, *, replace: bool = False) -> Path:
+    """Where heads will be written, as an absolute path; an error where nothing may or can be written."""
+    out = out.resolve()
+    if out.exists() and not holds_heads(out):
+        message = f"{out} exists and holds other things than the heads of a reader: choose another folder."
+        raise CohegraphError(message, code="foreign-folder")
+    if out.exists() and not replace:
+        raise CohegraphError(f"{out} exists: replace it with --force, or choose another folder.", code="exists")
+    if not out.parent.is_dir():
+        raise CohegraphError(f"There is no folder {out.parent}: make it first.", code="cannot-write")
+    return out
+
+
+def unfinished(out: Path) -> Path:
+    """The folder of examples of heads that are not trained yet."""
+    return out.with_name(f"{out.name}.unfinished")
+
+
+def states_of(reader: Reader, names: Sequence[str] = ()) -> tuple[str, ...]:
+    """The names of the states that heads take: those that are named, or the usual ones."""
+    if not names:
+        return tuple(dict.fromkeys(f"{of}-{max(1, round(share * reader.layers))}" for of, share in _LAYERS))
+    for name in names:
+        if State.named(name).layer > reader.layers:
+            message = f"The reader has {reader.layers} layers, so there is no state '{name}'."
+            raise CohegraphError(message, code="bad-setting")
+    return tuple(dict.fromkeys(names))
+
+
+def heads_from_prose(
+    texts: Sequence[ProseText],
+    dev_texts: Sequence[ProseText],
+    reader: Reader,
+    encoder: Encoder,
+    out: Path,
+    course: Course | None = None,
+    *,
+    replace: bool = False,
+    show_progress: bool = True,
+) -> Heads:
+    """Train heads on corrupted versions of texts, and write them to a folder.
+
+    What was read is kept beside the folder until the end: the same call resumes, to the same heads.
+
+    Args:
+        texts: The texts to learn from.
+        dev_texts: The texts to measure accuracy on, of other works; there may be none.
+        reader: Reads the texts.
+        encoder: Encodes their sentences.
+        out: The folder of the heads.
+        course: How to train.
+        replace: Whether to replace heads that are there.
+        show_progress: Whether to say how far it is, and how accurate the heads are after every epoch.
+    """
+    course, out = course or Course(), check_target(out, replace=replace)
+    names, seed, folder = states_of(reader, course.states), course.schedule.seed, unfinished(out)
+
+    def examples(some: Sequence[Piece], pool: Sequence[Piece]) -> list[ExampleFolder]:
+        states = [State.named(name) for name in names]
+        making = Making(DonorPool(pool), reader, encoder, states, course.kinds, course.versions, seed)
+        return made_examples(some, making, folder, show_progress=show_progress)
+
+    with _in_one_sentence(folder), alone_in(folder):
+        pieces, dev_pieces = (_long_enough(some, show_progress) for some in (texts, dev_texts))
+        if not pieces:
+            message = f"No text has {SHORTEST} sentences or more: there is nothing to learn from."
+            raise CohegraphError(message, code="too-short")
+        if show_progress:
+            remark(_summary(len(texts) + len(dev_texts), len(pieces), len(dev_pieces)))
+        # Foreign sentences in dev texts come from other dev texts: heads have seen none of them.
+        groups = groups_of(examples(stretches(pieces, seed), pieces))
+        dev_groups = groups_of(examples(dev_pieces, dev_pieces))
+        shape = HeadsShape(names, reader.width, encoder.dimensions)
+        network, measured = _trained(groups, dev_groups, shape, course.schedule, show_progress)
+        figures = {
+            "texts": len(pieces),
+            "dev_texts": len(dev_pieces),
+            "examples": sum(len(group.versions) for group in groups),
+            "dev_examples": sum(len(group.versions) for group in dev_groups),
+            "accuracy": None if measured is None else {"mean": measured.mean, **measured.to_dict()},
+            "seed": seed,
+            "epochs": course.schedule.epochs,
+            "versions": course.versions,
+            "kinds": dict(course.kinds),
+            "cohegraph": __version__,
+        }
+        heads = Heads(network, reader.identity, encoder.identity, figures)
+        check_target(out, replace=replace)
+        heads.save(out)
+        remove_examples(folder)
+    return heads
+
+
+@contextmanager
+def _in_one_sentence(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"Nothing can be written to {folder} ({error.strerror or error}): make room, and run this again."
+        raise CohegraphError(message, code="cannot-write") from error
+
+
+def _long_enough(texts: Sequence[ProseText], show_progress: bool) -> list[Piece]:
+    return [piece for piece in parsed_pieces(texts, show_progress=show_progress) if len(piece) >= SHORTEST]
+
+
+def _summary(texts: int, used: int, dev: int) -> str:
+    short = texts - used - dev
+    left_out = f" {short} of {texts} have fewer than {SHORTEST} sentences and are left out." if short else ""
+    measured = f", {dev} to measure accuracy on." if dev else "; none is left to measure accuracy on."
+    return f"Texts to learn from: {used}{measured}{left_out}"
+
+
+def _trained(
+    groups: Sequence[Group], dev_groups: Sequence[Group], shape: HeadsShape, schedule: Schedule, show_progress: bool
+) -> tuple[HeadsNetwork, Accuracy | None]:
+    """The network of the last epoch, and how accurate it is; nothing is chosen on dev texts."""
+    measured: Accuracy | None = None
+
+    def measure(epoch: int, network: HeadsNetwork) -> None:
+        nonlocal measured
+        measured = accuracy(network, dev_groups)
+        if show_progress:
+            remark(f"Epoch {epoch} of {schedule.epochs}: {measured.in_words()}")
+
+    on_epoch = measure if dev_groups else None
+    return train(groups, shape, schedule, on_epoch, show_progress=show_progress), measured

@@ -1,0 +1,77 @@
+"""Prose as pieces: parsed, with similar sentences to draw from, and stretches of long texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from cohegraph.corpora.corruptions import DonorPool, Piece, SimilarSentences
+from cohegraph.corpora.prose import ProseText
+from cohegraph.progress import track
+
+if TYPE_CHECKING:
+    from cohegraph.corpora.corruptions.donors import Vectors
+    from cohegraph.text.encoder import Encoder
+
+# Sentences that similar ones are looked for among: encoding them takes minutes.
+_CANDIDATES = 20_000
+_BATCH = 256
+# How many sentences of a long text are used, and how often the whole text is not.
+SHORTEST, _LONGEST, _IN_PART = 5, 12, 0.65
+
+
+def parsed_pieces(texts: Sequence[ProseText], *, show_progress: bool = True) -> Iterator[Piece]:
+    """The pieces of texts."""
+    from cohegraph.text.spacy_parser import SpacyParser
+
+    parsed = SpacyParser().parse(text.text for text in texts)
+    tracked = track(parsed, "parsing", len(texts), show=show_progress)
+    for text, document in zip(texts, tracked, strict=True):
+        yield Piece.of(document, text.id, work=text.work, source=text.source)
+
+
+def similar_sentences(pool: DonorPool, encoder: Encoder, seed: int, *, show_progress: bool = True) -> SimilarSentences:
+    """Finds similar sentences among a sample of those of a pool."""
+    import numpy as np
+
+    from cohegraph.text.threads import side_by_side
+
+    def encode(sentences: Sequence[str]) -> Vectors:
+        vectors = encoder.encode(sentences).vectors
+        lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        return np.asarray(vectors / lengths, dtype=np.float32)
+
+    candidates = pool.sample(_CANDIDATES, seed)
+    batches = [candidates[start : start + _BATCH] for start in range(0, len(candidates), _BATCH)]
+    tracked = track(batches, "encoding", len(candidates), size=len, show=show_progress)
+    found = [np.zeros((0, encoder.dimensions), np.float32)]
+    for batch in tracked:
+        # One sentence for each thread, so that no digit depends on how many threads there are.
+        found += side_by_side(encode, [[one.text] for one in batch])
+    return SimilarSentences(candidates, np.concatenate(found), encode)
+
+
+def stretches(pieces: Iterable[Piece], seed: int) -> list[Piece]:
+    """The pieces, of most long ones a few sentences only: short texts give more examples per hour.
+
+    Which ones depends on the id of a text and the seed.
+    """
+    return [_stretch(piece, Random(f"{seed} stretch {piece.id}")) for piece in pieces]
+
+
+def _stretch(piece: Piece, random: Random) -> Piece:
+    if len(piece) <= _LONGEST or random.random() >= _IN_PART:
+        return piece
+    size = random.randint(SHORTEST, _LONGEST)
+    start = 0 if random.random() < 0.5 else random.randint(0, len(piece) - size)
+    part = slice(start, start + size)
+    return replace(
+        piece,
+        sentences=piece.sentences[part],
+        gaps=piece.gaps[start : start + size - 1],
+        names=piece.names[part],
+        changes=piece.changes[part],
+        whole=piece.whole[part],
+    )
