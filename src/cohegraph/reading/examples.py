@@ -35,7 +35,7 @@ from cohegraph.text.threads import one_thread, side_by_side
 ORIGINAL = "original"
 _EXAMPLES = "examples.json"
 # What is kept of sentences, and how precisely.
-_ARRAYS = {"states": np.float16, "figures": np.float32, "vectors": np.float16}
+_ARRAYS: dict[str, type[np.floating]] = {"states": np.float16, "figures": np.float32, "vectors": np.float16}
 # Texts in a folder.
 _TEXTS_AT_ONCE = 32
 # Changes with the examples that the same texts and settings give.
@@ -123,15 +123,13 @@ class ExampleFolder:
         self._folder = folder
         self.examples = [Example(**{name: _fixed(value) for name, value in row.items()}) for row in rows]
         number = sum(example.sentences for example in self.examples)
-        if any(len(array) != number or array.dtype != _ARRAYS[name] for name, array in self._arrays().items()):
-            raise ValueError(f"{folder} does not have as many rows as it should")
+        self._layout = {name: _layout(folder / f"{name}.npy", number, kind) for name, kind in _ARRAYS.items()}
 
     def sentences(self, examples: Sequence[Example]) -> list[Sentences]:
         """What heads take of the versions of one text."""
         begin = min(example.start for example in examples)
         end = max(example.start + example.sentences for example in examples)
-        # Copied: what stays mapped keeps its file open.
-        rows = {name: np.array(array[begin:end]) for name, array in self._arrays().items()}
+        rows = {name: self._rows(name, begin, end) for name in _ARRAYS}
         own = [slice(example.start - begin, example.start - begin + example.sentences) for example in examples]
         return [Sentences(**{name: array[part] for name, array in rows.items()}) for part in own]
 
@@ -144,8 +142,11 @@ class ExampleFolder:
             found[-1].append(example)
         return found
 
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {name: np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
+    def _rows(self, name: str, begin: int, end: int) -> npt.NDArray[Any]:
+        kind, (offset, width) = np.dtype(_ARRAYS[name]), self._layout[name]
+        place = offset + begin * width * kind.itemsize
+        values = np.fromfile(self._folder / f"{name}.npy", kind, (end - begin) * width, offset=place)
+        return values.reshape(end - begin, width)
 
     @staticmethod
     def write(folder: Path, examples: Sequence[Example], sentences: Sequence[Sentences]) -> None:
@@ -154,8 +155,16 @@ class ExampleFolder:
             for name, kind in _ARRAYS.items():
                 rows = np.concatenate([getattr(one, name) for one in sentences]).astype(kind)
                 with new_file(work / f"{name}.npy") as stream:
-                    np.save(stream, rows)
+                    np.save(stream, np.ascontiguousarray(rows))
             write_atomically(work / _EXAMPLES, json.dumps([asdict(example) for example in examples]))
+
+
+def _layout(file: Path, rows: int, kind: type[np.floating]) -> tuple[int, int]:
+    """Where the rows of a file begin, and their width; an error where they are not what they should be."""
+    array = np.load(file, mmap_mode="r", allow_pickle=False)
+    if array.ndim != 2 or len(array) != rows or array.dtype != kind or not array.flags.c_contiguous:
+        raise ValueError(f"{file} does not have the rows that it should have")
+    return array.offset, array.shape[1]
 
 
 def _fixed(value: Any) -> Any:
