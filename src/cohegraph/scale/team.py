@@ -69,7 +69,8 @@ def run_together(size: int, work: Callable[Concatenate[Team, P], T], *arguments:
             ended = [*done, *wait(others, _MOMENT).done]
             errors = [error for future in ended if (error := future.exception())]
             if errors:
-                raise next((error for error in errors if isinstance(error, CohegraphError)), errors[0])
+                # The cause rather than what it led to: that a connection has ended.
+                raise min(errors, key=lambda error: not isinstance(error, CohegraphError | BrokenProcessPool))
             outcome: T = futures[0].result()
             return outcome
         except BrokenProcessPool:
