@@ -12,6 +12,8 @@ from tiny_llama import write_llama
 
 from cohegraph import CoherenceModel
 from cohegraph.corpora.columns import Entry
+from cohegraph.corpora.starter import starter_corpus
+from cohegraph.errors import MissingPartError
 from cohegraph.features import Featurizer
 from cohegraph.features.cache import FeatureCache
 from cohegraph.features.document_features import DocumentReading
@@ -21,6 +23,7 @@ from cohegraph.scale.featurizing import LocalSource, featurize
 from cohegraph.settings import Settings
 from cohegraph.text.heads import Heads, HeadsNetwork, HeadsShape
 from cohegraph.text.reader import FIGURES
+from cohegraph.text.readers import DEFAULT_READER
 
 TEXTS = [
     "The dog saw a cat. The cat ran to the house. A storm came over the hills. The dog slept.",
@@ -156,3 +159,22 @@ def test_parts_that_do_not_fit(settings, tmp_path):
     other = write_llama(tmp_path / "llama", initializer_range=0.1)
     with refused("other-heads"):
         Featurizer(settings.replaced({"reader.source": str(other)})).featurize(TEXTS)
+
+
+def test_the_packaged_reader_and_heads_know_originals():
+    """Connected texts of the starter corpus against the same sentences from the last to the first."""
+    try:
+        featurizer = Featurizer(Settings().replaced({"reader.source": DEFAULT_READER}))
+        featurizer.load()
+    except MissingPartError as error:
+        pytest.skip(str(error))
+    texts = [one.text for one in starter_corpus() if one.label == "high"][:8]
+    turned = [
+        " ".join(sentence.text for sentence in document.sentences[::-1]) for document in featurizer.parser.parse(texts)
+    ]
+    originals, others = (featurizer.featurize(some).readings for some in (texts, turned))
+    assert sum(one.score[0] > other.score[0] for one, other in zip(originals, others, strict=True)) >= 7
+    joined = [f"{texts[0]} {texts[3]}"]
+    (reading,) = featurizer.featurize(joined).readings
+    first = len(next(iter(featurizer.parser.parse(texts[:1]))).sentences)
+    assert reading.boundaries.argmin() == first - 1
