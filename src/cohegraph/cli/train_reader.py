@@ -61,7 +61,7 @@ def train_reader(
     """Train the heads of a reader on corrupted versions of coherent texts.
 
     The heads learn which boundaries are broken, which sentences do not belong, and which of two versions is the
-    original. Reading takes most of the time: what was read is kept beside the heads, in a folder that ends in
+    original. Reading takes most of the time: what was read is kept next to the heads, in a folder that ends in
     .unfinished, and an interrupted run resumes when the same command is run again, to the same heads.
     """
     names = chosen(options.listed(kinds)) if kinds is not None else ()

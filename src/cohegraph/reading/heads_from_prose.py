@@ -84,7 +84,7 @@ def heads_from_prose(
 ) -> Heads:
     """Train heads on corrupted versions of texts, and write them to a folder.
 
-    What was read is kept beside the folder until the end: the same call resumes, to the same heads.
+    What was read is kept next to the folder until the end: the same call resumes, to the same heads.
 
     Args:
         texts: The texts to learn from.

@@ -16,8 +16,9 @@ from cohegraph.corpora.columns import Entry
 from cohegraph.errors import CohegraphError
 from cohegraph.features import Featurizer
 from cohegraph.features.stages import Pieces, stages_of
-from cohegraph.scale.processes import end_at_once, end_with_parent, ignoring_interrupts, new_pool, one_thread
+from cohegraph.scale.processes import end_at_once, end_with_parent, ignoring_interrupts, new_pool
 from cohegraph.settings import Settings
+from cohegraph.text.threads import one_thread
 
 # Documents that a worker is given at once.
 BATCH = 16

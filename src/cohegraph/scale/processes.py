@@ -18,19 +18,6 @@ def cores() -> int:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread, for as long as this lasts: the digits of vectors depend on it."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
 def ignoring_interrupts() -> Iterator[None]:
     """Start processes in here, and an interruption from the keyboard is for this one alone.
 

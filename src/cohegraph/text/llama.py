@@ -8,6 +8,7 @@ exactly, once.
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
@@ -251,7 +252,7 @@ def _places(tokens: int, begin: int, pieces: Sequence[int]) -> tuple[Tensor, Ten
     return places, torch.cat([torch.ones((tokens, begin), dtype=torch.bool), own], dim=1)
 
 
-class _Layer:
+class _Layer(ABC):
     """Causal self-attention and a gated feed-forward network, each added to its input."""
 
     def __init__(self, shape: LlamaShape) -> None:
@@ -277,17 +278,17 @@ class _Layer:
         x = self.attended(x, mixed[0].transpose(0, 1).reshape(len(x), -1))
         return self.feed(x), keys, values
 
+    @abstractmethod
     def attend(self, x: Tensor, *, first: bool) -> Tensor:
         """Queries, keys and values of every token, one after the other."""
-        raise NotImplementedError
 
+    @abstractmethod
     def attended(self, x: Tensor, mixed: Tensor) -> Tensor:
         """States with what attention has mixed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def feed(self, x: Tensor) -> Tensor:
         """States with the feed-forward network's."""
-        raise NotImplementedError
 
 
 class _FloatLayer(_Layer):

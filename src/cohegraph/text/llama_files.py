@@ -144,7 +144,7 @@ def _weight_files(folder: Path) -> list[Path]:
         raise UnfitError(f"the folder has no {WEIGHTS}; files of other formats are not read", "no-weights")
     parts = read_json(folder / INDEX).get("weight_map")
     if not isinstance(parts, dict) or not all(isinstance(part, str) for part in parts.values()):
-        raise DamagedFileError(f"{folder / INDEX} says of no weight where it is: download it again.")
+        raise DamagedFileError(f"{folder / INDEX} does not say where the weights are: download it again.")
     files = sorted(set(parts.values()))
     for file in files:
         if Path(file).name != file or not (folder / file).is_file():

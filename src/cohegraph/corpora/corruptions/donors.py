@@ -82,7 +82,7 @@ class DonorPool:
             like: The sentence that a similar one is wanted for.
             length: The wanted length in characters.
             random: Draws the candidates.
-            taken: Sentences that it must differ from, beside those of the text.
+            taken: Sentences that it must differ from, in addition to those of the text.
         """
         own = {*piece.sentences, *(one.text for one in taken)}
         if donor == SIMILAR:
