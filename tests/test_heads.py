@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 import warnings
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -15,10 +18,11 @@ from hypothesis import strategies as st
 from material import refused
 
 from cohegraph.errors import CohegraphError, DamagedFileError
-from cohegraph.text.heads import Heads, HeadsNetwork, HeadsShape, Sentences, Texts, _of_boundaries, _of_sentences
+from cohegraph.text.heads import Heads
+from cohegraph.text.heads_network import HeadsNetwork, HeadsShape, Sentences, Texts, _of_boundaries, _of_sentences
 from cohegraph.text.reader import FIGURES, Reading, State
 
-SHAPE = HeadsShape(("mean-2", "first-1"), 6, 5, hidden=16, related=4)
+SHAPE = HeadsShape(("mean-2", "first-1"), 6, 5, hidden=16, related=4, gains=3)
 
 
 def reading(sentences, seed=0):
@@ -30,10 +34,10 @@ def reading(sentences, seed=0):
     return Reading(random.integers(1, 20, sentences), losses, states), vectors
 
 
-def network(seed=0):
+def network(seed=0, shape=SHAPE):
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        return HeadsNetwork(SHAPE).eval()
+        return HeadsNetwork(shape).eval()
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,7 @@ def own(saved, tmp_path):
 
 
 def same(one, other):
-    for name in ("boundaries", "belonging", "related"):
+    for name in ("boundaries", "belonging", "related", "gains"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.score == other.score
 
@@ -70,6 +74,7 @@ def test_a_text_is_judged_in_company_as_alone():
             torch.testing.assert_close(together.belonging[row, :size], alone.belonging[0])
             torch.testing.assert_close(together.related[row, :size, :size], alone.related[0])
             torch.testing.assert_close(together.scores[row], alone.scores[0])
+            torch.testing.assert_close(together.gains[row, :size, :size], alone.gains[0])
 
 
 def test_outputs_are_the_same_while_gradients_are_kept():
@@ -89,6 +94,10 @@ def test_shapes(heads, sentences):
         assert values.dtype == np.float32
         assert ((values >= 0) & (values <= 1)).all()
     assert np.isfinite(found.score)
+    assert found.gains.dtype == np.float32
+    assert found.gains.shape == (sentences, sentences)
+    assert np.isfinite(found.gains).all()
+    assert not np.tril(found.gains).any()
 
 
 def test_the_same_digits_with_any_number_of_threads(heads):
@@ -161,6 +170,21 @@ def test_saved_heads_judge_as_before(heads, saved):
     assert Heads(network(1), "", "", {}).identity != heads.identity
 
 
+def test_heads_without_gains(heads, tmp_path):
+    without = Heads(network(shape=replace(SHAPE, gains=0)), "some reader", "some encoder", {})
+    without.save(tmp_path / "without")
+    # So are those that were written before there were gains.
+    shape = {name: value for name, value in asdict(without.shape).items() if name != "gains"}
+    change(tmp_path / "without", shape=shape)
+    loaded = Heads.load(tmp_path / "without")
+    for sentences in (0, 5):
+        assert loaded.judge(*reading(sentences)).gains is None
+    np.testing.assert_array_equal(loaded.judge(*reading(5)).related, heads.judge(*reading(5)).related)
+    with_shape(gains=3)(tmp_path / "without")
+    with refused("damaged-file", DamagedFileError):
+        Heads.load(tmp_path / "without")
+
+
 def change(folder, **values):
     file = folder / "heads.json"
     file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | values), "utf-8")
@@ -201,6 +225,9 @@ DAMAGE = {
     "nothing": with_shape(hidden=0),
     "below nothing": with_shape(state_width=-6),
     "words": with_shape(hidden="many"),
+    "no gains": with_shape(gains=0),
+    "less than no gains": with_shape(gains=-1),
+    "gains in words": with_shape(gains="many"),
     "no state": with_shape(states=["middle-3", "mean-1"]),
     "states are numbers": with_shape(states=[1, 2]),
     "one more": with_shape(more=1),
@@ -253,3 +280,11 @@ def test_a_changed_byte_is_refused_or_harmless(saved, tmp_path, place, value, na
             refusal = ""
     assert "\n" not in refusal
     assert refusal or name == "json" or content == before
+
+
+def test_heads_load_without_the_compiler_of_torch(heads, tmp_path):
+    """Its import takes seconds."""
+    heads.save(tmp_path / "heads")
+    program = "import pathlib, sys; from cohegraph.text.heads import Heads; Heads.load(pathlib.Path(sys.argv[1])); "
+    program += "sys.exit('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program, str(tmp_path / "heads")], check=False).returncode == 0

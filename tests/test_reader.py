@@ -14,11 +14,11 @@ from safetensors.torch import load_file, save_file
 from tiny_llama import BOS, gguf_of, tokenizer, tokens, write_llama
 
 from cohegraph.errors import CohegraphError, DamagedFileError, MissingPartError
-from cohegraph.text import readers
+from cohegraph.text import llama_layers, readers
 from cohegraph.text.document import Document, Sentence
 from cohegraph.text.packaged import INSTALLABLE_READERS
 from cohegraph.text.reader import FIGURES, LlamaReader, State
-from cohegraph.text.readers import find_source, load_reader
+from cohegraph.text.readers import DEFAULT_READER, find_source, load_reader, source_of_part
 
 SENTENCES = [
     "The keeper opened the hive.",
@@ -107,7 +107,23 @@ def test_whole_numbers_read_nearly_as_floats(exact, whole):
     floats, ints = exact._network.read(ids, [2]), whole._network.read(ids, [2])
     assert float((ints.losses - floats.losses).abs().mean()) < 0.03 * float(floats.losses.mean())
     assert np.corrcoef(ints.states[2].flatten(), floats.states[2].flatten())[0, 1] > 0.99
-    assert whole.identity == exact.identity + "+int8.1"
+    assert whole.identity == exact.identity + "+int8.2"
+
+
+@pytest.mark.parametrize("precision", ["exact", "whole"])
+def test_tokens_and_words_are_read_in_parts_of_any_size(precision, request, monkeypatch):
+    network = request.getfixturevalue(precision)._network
+    ids = ids_of(" ".join(SENTENCES))[:100]
+    at_once = network.read(ids, [1, 3])
+    monkeypatch.setattr(llama_layers, "_WORDS", 50)
+    for name, size in (("_CACHED", 256), ("_FED", 33), ("_COMPARED", 30)):
+        monkeypatch.setattr(llama_layers, name, size)
+    parts = load_reader(str(request.getfixturevalue("llama")), "float32" if precision == "exact" else "int8")._network
+    in_parts = parts.read(ids, [1, 3])
+    torch.testing.assert_close(in_parts.losses, at_once.losses, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(in_parts.expected, at_once.expected, atol=1e-5, rtol=1e-5)
+    for layer in (1, 3):
+        assert torch.equal(in_parts.states[layer], at_once.states[layer])
 
 
 def test_whole_numbers_are_prepared_once(llama, whole, monkeypatch):
@@ -135,7 +151,7 @@ def test_preparing_gives_the_same_files_with_any_number_of_threads(own):
 
 def test_auto_takes_whole_numbers_only_where_they_are_close(llama, whole, monkeypatch):
     monkeypatch.setattr(readers, "_CLOSE", 1.0)
-    assert load_reader(str(llama)).identity.endswith("+int8.1")
+    assert load_reader(str(llama)).identity.endswith("+int8.2")
     monkeypatch.setattr(readers, "_CLOSE", -1.0)
     assert load_reader(str(llama)).identity == find_source(str(llama)).identity
 
@@ -227,7 +243,7 @@ def test_very_long_sentences_are_read_in_part(exact):
     assert np.isfinite(exact.read([one])[0].losses).all()
 
 
-@pytest.mark.parametrize("name", ["middle-3", "mean", "mean-x", ""])
+@pytest.mark.parametrize("name", ["middle-3", "mean", "mean-x", "mean-0", ""])
 def test_states_have_names(name):
     with refused("bad-setting"):
         State.named(name)
@@ -244,6 +260,31 @@ def test_a_gguf_file_reads_as_the_folder_that_it_was_made_of(own, exact, tmp_pat
         file.write_bytes(gguf_of(own, kind)[0])
         other = load_reader(str(file), "int8").read(one)[0].losses
         assert np.isfinite(other).all()
+
+
+def test_the_installed_reader_equals_transformers():
+    """Tokens and the loss of each, with the file as transformers reads it."""
+    for package in ("gguf", "accelerate"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    try:
+        file = source_of_part(INSTALLABLE_READERS[DEFAULT_READER]).path
+    except MissingPartError:
+        pytest.skip("the reader is not installed")
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where = {"gguf_file": file.name, "local_files_only": True}
+    theirs = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **where).eval()
+    ours = load_reader(DEFAULT_READER, "float32")
+    text = (
+        "The river rose in the spring of 1,998. It's old – built by hand – yet the bridge held.\n\n"
+        "“Well,” said Ana, “we should cross it.” Afterwards they walked to Łódź, 12.5 km away."
+    )
+    ids = [ours._bos, *ours._tokenizer.encode(text, add_special_tokens=False).ids]
+    assert ids[1:] == AutoTokenizer.from_pretrained(file.parent, **where)(text, add_special_tokens=False)["input_ids"]
+    with torch.inference_mode():
+        logits = theirs(torch.tensor([ids])).logits[0, :-1]
+        losses = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="none")
+    torch.testing.assert_close(ours._network.read(ids).losses[1:], losses, rtol=0, atol=1e-3)
 
 
 def test_identity_is_the_content(own, exact, tmp_path):

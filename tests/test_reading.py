@@ -14,9 +14,9 @@ from cohegraph.corpora.prose import ProseText, split_by_work
 from cohegraph.reading import examples as examples_module
 from cohegraph.reading.accuracy import accuracy, area, area_at_equal_distance
 from cohegraph.reading.examples import MIX, Example, ExampleFolder, Making, made_examples, remove_examples
-from cohegraph.reading.pieces import stretches
+from cohegraph.reading.pieces import similar_sentences, stretches
 from cohegraph.reading.training import REACH, Group, Schedule, Targets, _balanced, groups_of, train
-from cohegraph.text.heads import HeadsShape, Outputs, Sentences
+from cohegraph.text.heads_network import HeadsShape, Outputs, Sentences
 from cohegraph.text.reader import FIGURES, State
 from cohegraph.text.readers import load_reader
 
@@ -235,6 +235,30 @@ def test_long_texts_are_used_in_part():
         assert piece.sentences == whole.sentences[begin : begin + len(piece)]
         assert len(piece.gaps) == len(piece) - 1
         assert len(piece.names) == len(piece.changes) == len(piece.whole) == len(piece)
+
+
+def test_vectors_of_similar_sentences_are_kept(tmp_path):
+    class Counting(EncoderDouble):
+        encoded = 0
+
+        def encode(self, texts):
+            Counting.encoded += len(texts)
+            return super().encode(texts)
+
+    pieces = corpus(sources=2, works=2, pieces=2)
+    pool, other = DonorPool(pieces), DonorPool(pieces[1:])
+
+    def nearest(pool, **kept):
+        Counting.encoded = 0
+        similar, encoded = similar_sentences(pool, Counting(), 0, show_progress=False, **kept), Counting.encoded
+        return similar.nearest(pieces[0].sentences[0], pieces[0]), encoded
+
+    found, encoded = nearest(pool, folder=tmp_path)
+    assert encoded == len(pool.sample(20_000))
+    assert nearest(pool, folder=tmp_path) == (found, 0)
+    assert nearest(pool) == (found, encoded)
+    # Those of other sentences are not taken.
+    assert nearest(other, folder=tmp_path) == nearest(other)
 
 
 def test_works_are_never_split():

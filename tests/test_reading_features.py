@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +22,6 @@ from cohegraph.features.store import FeatureStore
 from cohegraph.scale.engine import LocalEngine
 from cohegraph.scale.featurizing import LocalSource, featurize
 from cohegraph.settings import Settings
-from cohegraph.text.heads import Heads, HeadsNetwork, HeadsShape
 from cohegraph.text.reader import FIGURES
 from cohegraph.text.readers import DEFAULT_READER
 
@@ -37,17 +37,9 @@ def same(one, other):
         np.testing.assert_array_equal(getattr(one, part.name), getattr(other, part.name))
 
 
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory, tiny_bert):
-    """Settings with a tiny reader, a tiny encoder and heads that have learnt nothing."""
-    folder = tmp_path_factory.mktemp("reading")
-    source = write_llama(folder / "llama")
-    changes = {"encoder.source": str(tiny_bert), "reader.source": str(source), "reader.precision": "float32"}
-    parts = Featurizer(Settings().replaced(changes))
-    torch.manual_seed(1)
-    network = HeadsNetwork(HeadsShape(("mean-1", "last-2"), 32, 16, hidden=8, related=4))
-    Heads(network, parts.reader.identity, parts.encoder.identity, {}).save(folder / "heads")
-    return Settings().replaced(changes | {"reader.heads": str(folder / "heads")})
+@pytest.fixture
+def settings(reading_settings):
+    return reading_settings
 
 
 def test_readings_are_features(settings):
@@ -123,20 +115,34 @@ def test_the_heads_link_sentences(settings):
     np.testing.assert_array_equal(linker.related(document, range(4), 0)[1:], related[0, 1:])
 
 
-def test_a_sentence_depends_on_what_makes_it_easier_to_foresee(settings):
-    featurizer = Featurizer(settings.replaced({"links.linkers": "context", "links.thresholds": {"context": 0.0}}))
+@pytest.mark.parametrize("name", ["context", "context-exact"])
+def test_a_sentence_depends_on_what_makes_it_easier_to_foresee(settings, name):
+    featurizer = Featurizer(settings.replaced({"links.linkers": name, "links.thresholds": {name: 0.0}}))
     (document,) = featurizer.parser.parse(TEXTS[:1])
     (linker,) = featurizer.linkers
+    if name == "context":
+        gains = featurizer.read(document).judgement.gains
+    else:
+        gains, alone = np.zeros((4, 4)), featurizer.reader.alone(document)
+        for source in range(4):
+            for target in range(source + 1, 4):
+                gains[source, target] = alone[target] - featurizer.reader.after(document, source, [target])[0]
+    assert {1, -1} <= set(np.sign(gains[np.triu_indices(4, 1)]))
     found = linker.strengths(document, range(4), range(4))
-    alone = featurizer.reader.alone(document)
-    for source in range(4):
-        for target in range(4):
-            gain = 0.0
-            if target > source:
-                gain = 1 - featurizer.reader.after(document, source, [target])[0] / alone[target]
-            assert found[source, target] == pytest.approx(max(gain, 0), abs=1e-5)
+    np.testing.assert_allclose(found, 1 - np.exp(-np.maximum(gains + gains.T, 0)), atol=1e-5)
     links = featurizer.link_document(document).links
-    assert len(links) == (found > 0).sum()
+    assert len(links) == (gains > 0).sum()
+    np.testing.assert_allclose(links.strength, found[links.source, links.target], atol=1e-6)
+    # What a sentence is related to may come before it.
+    np.testing.assert_allclose(linker.related(document, range(4), 3), found[3], atol=1e-5)
+
+
+def test_heads_without_gains_do_not_link_by_context(settings):
+    without = str(Path(settings.reader.heads).with_name("without-gains"))
+    changes = {"reader.heads": without, "links.linkers": "context"}
+    with refused("no-gains"):
+        Featurizer(settings.replaced(changes)).featurize(TEXTS)
+    assert Featurizer(settings.replaced(changes | {"links.linkers": "context-exact"})).featurize(TEXTS).readings
 
 
 def test_a_model_with_links_of_a_reader(settings, tmp_path):

@@ -511,6 +511,8 @@ def test_changes_reach_settings_and_hyper_parameters():
     assert CoherenceModel("moon-2019", settings, hyper_parameters=own).needs == {"words"}
     for name, change in (("sgc", {"corpus_graph.pmi": False}), ("moon-2019", {"training.choose_by": "loss"})):
         assert apply_changes(name, SETTINGS, change) == (SETTINGS.replaced(change), {})
+    change = {"reader.source": "smollm2-135m", "reader.heads": "own", "links.linkers": ["nouns", "reading"]}
+    assert apply_changes("gcn", SETTINGS, change) == (SETTINGS.replaced(change), {})
     for name in ("surface", "gcn"):
         change = {"objective.kind": "rating", "language.expected": "any", "objective.thresholds": [0.5]}
         assert apply_changes(name, SETTINGS, change) == (SETTINGS.replaced(change), {})
@@ -535,6 +537,8 @@ def test_changes_reach_settings_and_hyper_parameters():
         ("dnn", {"objective.kind": "ranking", "training.class_weights": "balanced"}, "setting-without-effect"),
         ("surface", {"objective.thresholds": [0.5]}, "setting-without-effect"),
         ("gcn", {"objective.kind": "ordinal", "objective.range": [1, 5]}, "setting-without-effect"),
+        ("gcn", {"reader.source": "smollm2-135m"}, "setting-without-effect"),
+        ("surface", {"reader.source": "smollm2-135m"}, "setting-without-effect"),
     ],
 )
 def test_what_cannot_be_changed_is_said(name, changes, code):

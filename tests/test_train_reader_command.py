@@ -12,11 +12,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import torch
 from made_prose import EncoderDouble, ParserDouble, made_up
 from material import refused_without_torch
+from safetensors.torch import load_file
 from tiny_llama import write_llama
 
-from cohegraph.reading import examples
+from cohegraph.reading import examples, gains, heads_from_prose
+from cohegraph.reading.gains import GainsSchedule
 from cohegraph.text.heads import Heads
 from cohegraph.text.reader import LlamaReader
 
@@ -28,6 +31,7 @@ def _doubles(monkeypatch):
     monkeypatch.setattr("cohegraph.text.spacy_parser.SpacyParser", ParserDouble)
     monkeypatch.setattr("cohegraph.text.encoder.TransformerEncoder", EncoderDouble)
     monkeypatch.setattr(examples, "_TEXTS_AT_ONCE", 4)
+    monkeypatch.setattr(heads_from_prose, "GainsSchedule", lambda: GainsSchedule(epochs=2))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +79,49 @@ def test_heads_are_trained(run, prose, llama, tmp_path):
     assert heads.encoder == "double"
     assert heads.reader.startswith("folder:")
     assert heads.shape.states == ("mean-1", "mean-2", "first-1")
+    assert heads.shape.gains
+    assert figures["texts_with_gains"] == 10
+    assert all(-1 <= one <= 1 for one in figures["accuracy"]["gains"])
     assert sorted(file.name for file in tmp_path.iterdir()) == ["heads", "prose.jsonl"]
+
+
+def test_gains_of_some_texts(run, prose, llama, tmp_path, monkeypatch):
+    out, weights, exact, read = tmp_path / "heads", {}, gains.exact_gains, []
+    monkeypatch.setattr(gains, "exact_gains", lambda *about: read.append(about[1].text) or exact(*about))
+    for number in ("0", "3"):
+        assert run(*call(prose, out, llama, "--gains", number, "--force"))[0] == 0
+        heads = Heads.load(out)
+        assert heads.figures["texts_with_gains"] == int(number)
+        assert bool(heads.shape.gains) == bool(int(number))
+        assert (heads.figures["accuracy"]["gains"] is not None) == bool(int(number))
+        weights[number] = load_file(out / "heads.safetensors")
+        assert not (tmp_path / "heads.unfinished").exists()
+    # Three training texts and one dev text.
+    assert len(read) == 4
+    # The rest of the heads is the same.
+    assert all(torch.equal(weights["0"][name], weights["3"][name]) for name in weights["0"])
+
+
+def test_a_run_that_was_interrupted_while_gains_were_read(run, prose, llama, tmp_path, monkeypatch, wanted):
+    monkeypatch.setattr(gains, "_TEXTS_AT_ONCE", 4)
+    out, exact, read = tmp_path / "heads", gains.exact_gains, []
+
+    def watched(*about):
+        if len(read) == 6:
+            raise KeyboardInterrupt
+        read.append(about[1].text)
+        return exact(*about)
+
+    monkeypatch.setattr(gains, "exact_gains", watched)
+    assert run(*call(prose, out, llama))[0] == 130
+    assert not out.exists()
+    first, _ = read[:4], read.clear()
+    monkeypatch.setattr(gains, "exact_gains", lambda *about: read.append(about[1].text) or exact(*about))
+    assert run(*call(prose, out, llama))[0] == 0
+    assert len(read) == 8
+    assert not set(first) & set(read)
+    assert (out / "heads.safetensors").read_bytes() == wanted
+    assert not (tmp_path / "heads.unfinished").exists()
 
 
 def test_what_is_there_is_replaced_with_force_alone(run, failing, wanted, prose, llama, tmp_path):
@@ -121,12 +167,14 @@ _RUN = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 import cohegraph.text.spacy_parser, cohegraph.text.encoder
-from cohegraph.reading import examples
+from cohegraph.reading import examples, heads_from_prose
+from cohegraph.reading.gains import GainsSchedule
 from cohegraph.cli import main
 from made_prose import EncoderDouble, ParserDouble
 cohegraph.text.spacy_parser.SpacyParser = ParserDouble
 cohegraph.text.encoder.TransformerEncoder = EncoderDouble
 examples._TEXTS_AT_ONCE = 4
+heads_from_prose.GainsSchedule = lambda: GainsSchedule(epochs=2)
 write = examples.ExampleFolder.write
 def slow(folder, *about):
     import time

@@ -15,7 +15,8 @@ from cohegraph.text.document import Document
 from cohegraph.text.encoder import Encoder
 
 if TYPE_CHECKING:
-    from cohegraph.text.heads import Floats, Heads, Judgement
+    from cohegraph.text.heads import Heads, Judgement
+    from cohegraph.text.heads_network import Floats
     from cohegraph.text.reader import Reader, Reading
 
 Key = TypeVar("Key", bound=Hashable)

@@ -12,7 +12,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from cohegraph.reading.training import Group, Targets, judged
-from cohegraph.text.heads import HeadsNetwork
+from cohegraph.text.heads_network import HeadsNetwork
 
 _GROUPS_AT_ONCE = 8
 
@@ -29,6 +29,7 @@ class Accuracy:
             texts.
         found: For every kind with one break or one foreign sentence, how often it is the one that heads find least
             likely to hold or to belong, and how often chance would.
+        gains: Pearson's and Spearman's correlation of predicted and exact gains; None where gains were not learnt.
     """
 
     pairs: dict[str, tuple[float, int]]
@@ -36,6 +37,7 @@ class Accuracy:
     belonging: float
     related: float
     found: dict[str, tuple[float, float]]
+    gains: tuple[float, float] | None = None
 
     @property
     def mean(self) -> float:

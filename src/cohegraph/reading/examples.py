@@ -28,7 +28,7 @@ from cohegraph.progress import track
 from cohegraph.reading.pieces import similar_sentences
 from cohegraph.text.document import Document, Sentence
 from cohegraph.text.encoder import Encoder
-from cohegraph.text.heads import Sentences
+from cohegraph.text.heads_network import Sentences
 from cohegraph.text.reader import Reader, State
 from cohegraph.text.threads import one_thread, side_by_side
 
@@ -57,7 +57,7 @@ MIX = {
     "insert:work": 0.1,
     "replace-two:source": 0.1,
     "replace-two:elsewhere": 0.1,
-    "join:source": 0.3,
+    "join:source": 0.45,
     "join:elsewhere": 0.15,
     "interleave:source": 0.1,
     "drop": 0.1,

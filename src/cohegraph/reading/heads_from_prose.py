@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
+from math import ceil
 from pathlib import Path
+from typing import Any
 
 from cohegraph.corpora.corruptions import DonorPool, Piece
 from cohegraph.corpora.prose import ProseText
@@ -14,15 +17,27 @@ from cohegraph.files import alone_in
 from cohegraph.progress import remark
 from cohegraph.reading.accuracy import Accuracy, accuracy
 from cohegraph.reading.examples import MIX, ExampleFolder, Making, made_examples, remove_examples
+from cohegraph.reading.gains import (
+    GainsSchedule,
+    chosen_for_gains,
+    correlations,
+    known_gains,
+    made_gains,
+    remove_gains,
+    with_gains,
+)
 from cohegraph.reading.pieces import SHORTEST, parsed_pieces, stretches
 from cohegraph.reading.training import Group, Schedule, groups_of, train
 from cohegraph.text.encoder import Encoder
-from cohegraph.text.heads import Heads, HeadsNetwork, HeadsShape, holds_heads
+from cohegraph.text.heads import Heads, holds_heads
+from cohegraph.text.heads_network import Floats, HeadsNetwork, HeadsShape
 from cohegraph.text.reader import Reader, State
 from cohegraph.version import __version__
 
 # Of which layers the usual states are, as shares of all layers.
 _LAYERS = (("mean", 0.4), ("mean", 0.6), ("mean", 0.8), ("first", 0.6))
+# Training texts with gains for each dev text with gains.
+_TRAIN_TO_DEV = 10
 
 
 @dataclass(frozen=True)
@@ -33,12 +48,15 @@ class Course:
         kinds: Kinds of corruptions, and how often each is drawn.
         versions: How many corrupted versions of a text are made.
         states: The names of the reader's states to use; by default some from the middle of the reader.
+        gains: In how many texts gains are read exactly, to learn them; 0 for heads that do not say them. A tenth as
+            many dev texts measure how well they are learnt.
         schedule: How the network is trained; its seed is that of all random choices.
     """
 
     kinds: Mapping[str, float] = field(default_factory=lambda: MIX)
     versions: int = 4
     states: Sequence[str] = ()
+    gains: int = 500
     schedule: Schedule = field(default_factory=Schedule)
 
 
@@ -104,6 +122,9 @@ def heads_from_prose(
         making = Making(DonorPool(pool), reader, encoder, states, course.kinds, course.versions, seed)
         return made_examples(some, making, folder, show_progress=show_progress)
 
+    def gains(some: Sequence[Piece], number: int) -> dict[str, Floats]:
+        return made_gains(chosen_for_gains(some, number, seed), reader, folder, show_progress=show_progress)
+
     with _in_one_sentence(folder), alone_in(folder):
         pieces, dev_pieces = (_long_enough(some, show_progress) for some in (texts, dev_texts))
         if not pieces:
@@ -112,27 +133,47 @@ def heads_from_prose(
         if show_progress:
             remark(_summary(len(texts) + len(dev_texts), len(pieces), len(dev_pieces)))
         # Foreign sentences in dev texts come from other dev texts: heads have seen none of them.
-        groups = groups_of(examples(stretches(pieces, seed), pieces))
+        used = stretches(pieces, seed)
+        groups = groups_of(examples(used, pieces))
         dev_groups = groups_of(examples(dev_pieces, dev_pieces))
+        known = known_gains(groups, gains(used, course.gains))
+        dev_known = known_gains(dev_groups, gains(dev_pieces, ceil(course.gains / _TRAIN_TO_DEV)))
         shape = HeadsShape(names, reader.width, encoder.dimensions)
         network, measured = _trained(groups, dev_groups, shape, course.schedule, show_progress)
-        figures = {
-            "texts": len(pieces),
-            "dev_texts": len(dev_pieces),
-            "examples": sum(len(group.versions) for group in groups),
-            "dev_examples": sum(len(group.versions) for group in dev_groups),
-            "accuracy": None if measured is None else {"mean": measured.mean, **measured.to_dict()},
-            "seed": seed,
-            "epochs": course.schedule.epochs,
-            "versions": course.versions,
-            "kinds": dict(course.kinds),
-            "cohegraph": __version__,
-        }
+        if known:
+            network = with_gains(network, known, GainsSchedule(), seed, show_progress=show_progress)
+            measured = measured and replaced(measured, gains=correlations(network, dev_known))
+        figures = figures_of(course, groups, dev_groups, measured, len(pieces), len(dev_pieces))
+        figures["texts_with_gains"] = len(known)
         heads = Heads(network, reader.identity, encoder.identity, figures)
         check_target(out, replace=replace)
         heads.save(out)
         remove_examples(folder)
+        remove_gains(folder)
     return heads
+
+
+def figures_of(
+    course: Course,
+    groups: Sequence[Group],
+    dev_groups: Sequence[Group],
+    measured: Accuracy | None,
+    texts: int,
+    dev_texts: int,
+) -> dict[str, Any]:
+    """What is recorded with heads: what they were trained on, and how accurate they are."""
+    return {
+        "texts": texts,
+        "dev_texts": dev_texts,
+        "examples": sum(len(group.versions) for group in groups),
+        "dev_examples": sum(len(group.versions) for group in dev_groups),
+        "accuracy": None if measured is None else {"mean": measured.mean, **measured.to_dict()},
+        "seed": course.schedule.seed,
+        "epochs": course.schedule.epochs,
+        "versions": course.versions,
+        "kinds": dict(course.kinds),
+        "cohegraph": __version__,
+    }
 
 
 @contextmanager

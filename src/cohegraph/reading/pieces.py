@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 from cohegraph.corpora.corruptions import DonorPool, Piece, SimilarSentences
 from cohegraph.corpora.prose import ProseText
+from cohegraph.files import new_file
 from cohegraph.progress import track
 
 if TYPE_CHECKING:
@@ -32,8 +35,18 @@ def parsed_pieces(texts: Sequence[ProseText], *, show_progress: bool = True) -> 
         yield Piece.of(document, text.id, work=text.work, source=text.source)
 
 
-def similar_sentences(pool: DonorPool, encoder: Encoder, seed: int, *, show_progress: bool = True) -> SimilarSentences:
-    """Finds similar sentences among a sample of those of a pool."""
+def similar_sentences(
+    pool: DonorPool, encoder: Encoder, seed: int, *, folder: Path | None = None, show_progress: bool = True
+) -> SimilarSentences:
+    """Finds similar sentences among a sample of those of a pool.
+
+    Args:
+        pool: Where the sentences come from.
+        encoder: Encodes them.
+        seed: The seed of the sample.
+        folder: Keeps the vectors of the sample, so that the same call does not encode it again.
+        show_progress: Whether to show how far the encoding is.
+    """
     import numpy as np
 
     from cohegraph.text.threads import side_by_side
@@ -44,13 +57,23 @@ def similar_sentences(pool: DonorPool, encoder: Encoder, seed: int, *, show_prog
         return np.asarray(vectors / lengths, dtype=np.float32)
 
     candidates = pool.sample(_CANDIDATES, seed)
+    kept: Path | None = None
+    if folder is not None:
+        about = f"{encoder.identity} {pool.digest} {_CANDIDATES} {seed}"
+        kept = folder / f"similar-{hashlib.sha256(about.encode()).hexdigest()[:32]}.npy"
+    if kept is not None and kept.is_file():
+        return SimilarSentences(candidates, np.load(kept, allow_pickle=False), encode)
     batches = [candidates[start : start + _BATCH] for start in range(0, len(candidates), _BATCH)]
     tracked = track(batches, "encoding", len(candidates), size=len, show=show_progress)
     found = [np.zeros((0, encoder.dimensions), np.float32)]
     for batch in tracked:
         # One sentence for each thread, so that no digit depends on how many threads there are.
         found += side_by_side(encode, [[one.text] for one in batch])
-    return SimilarSentences(candidates, np.concatenate(found), encode)
+    vectors = np.concatenate(found)
+    if kept is not None:
+        with new_file(kept) as stream:
+            np.save(stream, vectors)
+    return SimilarSentences(candidates, vectors, encode)
 
 
 def stretches(pieces: Iterable[Piece], seed: int) -> list[Piece]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cohegraph.errors import CohegraphError
-from cohegraph.graph.links import linker_named
+from cohegraph.graph.links import linker_named, parts_of
 from cohegraph.settings import Settings
 from cohegraph.systems.registry import system_named
 from cohegraph.systems.system import Reading, System
@@ -17,6 +17,7 @@ _GROUPS_OF_ALL = ("language", "objective", "parser", "vectors")
 _READERS: Mapping[str, frozenset[Reading]] = {
     "encoder": frozenset({"vector", "states"}),
     "links": frozenset({"patterns"}),
+    "reader": frozenset({"patterns"}),
     "subgraphs": frozenset({"patterns"}),
 }
 
@@ -58,6 +59,8 @@ def _why_without_effect(
         return f"objective.kind={objective.kind} learns no levels that could be weighted"
     if name in _OF_ALL or group in _GROUPS_OF_ALL or name == "encoder.source":
         return ""
+    if group == "reader" and "reader" not in parts_of(changed.links):
+        return "no linker in links.linkers needs a reader"
     if group in _READERS:
         return f"the system '{kind.name}' does not read it" if _READERS[group].isdisjoint(reads) else ""
     before = kind.of(settings)

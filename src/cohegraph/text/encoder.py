@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cohegraph.errors import CohegraphError
 from cohegraph.strings import well_formed
 from cohegraph.text.networks import Precision, load_pretrained
+from cohegraph.text.threads import side_by_side
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -73,9 +74,9 @@ class TransformerEncoder:
         precision: `int8` multiplies whole numbers, in the packaged encoder alone: faster on a processor, and close.
             `auto` is that where it can be, and `float32` elsewhere.
         device: `auto` takes CUDA or MPS where there is one, and the CPU elsewhere.
-        batch_size: How many windows of similar length are encoded together. By default 1 on a CPU, where larger
-            batches are hardly faster on texts of some hundred words and a vector would depend, in its last digits, on
-            which texts happen to be encoded with it; 32 on an accelerator.
+        batch_size: How many windows of similar length are encoded together. By default 32 on an accelerator, as many
+            as are fastest with whole numbers on a CPU, and 1 with float32 there, where a vector would depend, in its
+            last digits, on which texts happen to be encoded with it.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class TransformerEncoder:
         pretrained = load_pretrained(source, self._device, precision)
         self._network, self._tokenizer, self.identity = pretrained.network, pretrained.tokenizer, pretrained.identity
         self._overflow = overflow
+        self._rows = 0 if batch_size else self._network.rows
         self._batch_size = batch_size or (1 if self._device == "cpu" else _ACCELERATOR_BATCH)
         self.max_tokens = min(max_tokens, self._network.longest)
         self.dimensions = self._network.dimensions
@@ -160,11 +162,26 @@ class TransformerEncoder:
         """Windows of similar length together, and the sum of the last states over the real tokens of each."""
         import torch
 
-        by_length = sorted(range(len(windows)), key=lambda index: len(windows[index]))
-        for start in range(0, len(by_length), self._batch_size):
-            batch = by_length[start : start + self._batch_size]
+        def sums(batch: list[int]) -> npt.NDArray[np.float32]:
             states = self._network.states([windows[index] for index in batch])
-            yield batch, torch.stack([one.sum(dim=0) for one in states]).float().cpu().numpy()
+            return torch.stack([one.sum(dim=0) for one in states]).float().cpu().numpy()
+
+        batches = self._batches([len(window) for window in windows])
+        return zip(batches, side_by_side(sums, batches) if self._rows else map(sums, batches), strict=True)
+
+    def _batches(self, lengths: list[int]) -> list[list[int]]:
+        """Which windows are encoded together, the longest first."""
+        by_length = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+        if not self._rows:
+            return [by_length[start : start + self._batch_size] for start in range(0, len(lengths), self._batch_size)]
+        batches, rows = list[list[int]](), 0
+        for index in by_length:
+            if not batches or rows + lengths[index] > self._rows:
+                batches.append([])
+                rows = 0
+            batches[-1].append(index)
+            rows += lengths[index]
+        return batches
 
 
 def _device(wanted: str) -> str:

@@ -2,12 +2,17 @@
 
 import time
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache
+from threading import Lock
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 LARGEST, SMALLEST, SHIFT = 127.0, 1e-30, 128
+_ROWS = 64
+# Rows are filled up to a multiple of so many: oneDNN prepares, and keeps, a program for every number of rows.
+_STEP = 16
 # Tokens, inputs and outputs of the product that is tried, and how often.
 _TRIED, _TRIALS = (64, 384, 1536), 5
 
@@ -28,25 +33,30 @@ class _Int8Product:
     """Whole inputs times whole weights times the weights' scale, by oneDNN."""
 
     def __init__(self, weight: Tensor, scale: Tensor) -> None:
-        self._weight = weight.to(torch.int8)
+        self._weight: Tensor | None = weight.to(torch.int8)
+        self._packed: Tensor | None = None
+        self._packing = Lock()
         self._scale = scale
         self._no_shifts = torch.zeros(len(scale), dtype=torch.int32)
         self._bias = _without_shift(weight, scale)
 
-    @cached_property
-    def _packed(self) -> Tensor:
+    def prepare(self) -> Tensor:
         """The weights in the order that the processor wants, which takes longer than all else that loading does."""
-        packed: Tensor = torch.ops.onednn.qlinear_prepack(self._weight, None)
-        return packed
+        with self._packing:
+            if self._weight is not None:
+                self._packed, self._weight = torch.ops.onednn.qlinear_prepack(self._weight, None), None
+        assert self._packed is not None
+        return self._packed
 
     def __call__(self, shifted: Tensor) -> Tensor:
         """The product of inputs, which are shifted by 128 to lie between 1 and 255."""
+        rows = len(shifted)
         outputs: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(shifted, 1.0, 0),
-            *(self._packed, self._scale, self._no_shifts, self._bias),
+            *(functional.pad(shifted, (0, 0, 0, -rows % _STEP)), 1.0, 0),
+            *(self.prepare() if self._packed is None else self._packed, self._scale, self._no_shifts, self._bias),
             *(1.0, 0, torch.float32, "none", [], ""),
         )
-        return outputs
+        return outputs[:rows]
 
 
 class _FloatProduct:
@@ -57,6 +67,10 @@ class _FloatProduct:
         self._scale = scale
         self._bias = _without_shift(weight, scale)
 
+    def prepare(self) -> Tensor:
+        """The weights as they are."""
+        return self._weight
+
     def __call__(self, shifted: Tensor) -> Tensor:
         return (shifted.float() @ self._weight).mul_(self._scale).add_(self._bias)
 
@@ -66,8 +80,10 @@ Product = _FloatProduct | _Int8Product
 
 def _without_shift(weight: Tensor, scale: Tensor) -> Tensor:
     """What takes the shift of the inputs out of the products again."""
-    # Bytes are added faster as whole numbers, and floats as floats; both sums are exact.
-    sums = weight.sum(dim=1, dtype=torch.int32 if weight.dtype == torch.int8 else torch.float32)
+    # Bytes are added faster as whole numbers, and floats as floats; both sums are exact. A few rows at a time: bytes
+    # are copied before they are added.
+    kind = torch.int32 if weight.dtype == torch.int8 else torch.float32
+    sums = torch.cat([rows.sum(dim=1, dtype=kind) for rows in weight.split(_ROWS)])
     return -SHIFT * sums.float() * scale
 
 

@@ -7,112 +7,22 @@ first token has states of another size than all the others. It is always the sam
 exactly, once.
 """
 
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from cohegraph.text.int8 import LARGEST, SHIFT, SMALLEST, product_of, quantised
+from cohegraph.text.int8 import quantised
+from cohegraph.text.llama_layers import FloatHead, FloatLayer, Int8Head, Int8Layer, Layer
+from cohegraph.text.llama_shape import LlamaShape, Weights
+from cohegraph.text.threads import one_thread, side_by_side
 
-Weights = Mapping[str, Tensor]
-
-# How many tokens are compared with the whole vocabulary at once.
-_ROWS = 64
 # How far the size of inputs is moved into the weights, from 0 to 1.
 _MOVED = 0.7
 _LEAST = 1e-5
-# More than any figure of a model that fits into memory.
-_TOO_LARGE = 1e12
-# How many positions a model must have, and the most that are used.
-_FEWEST_POSITIONS, _POSITIONS = 16, 8_192
-_NEEDED = (
-    *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
-    *("vocab_size", "max_position_embeddings", "rms_norm_eps"),
-)
-
-
-@dataclass(frozen=True)
-class LlamaShape:
-    """The figures of a Llama model, as ``config.json`` has them."""
-
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    vocab_size: int
-    max_position_embeddings: int
-    rms_norm_eps: float
-    rope_theta: float
-    bos_token_id: int
-
-    def __post_init__(self) -> None:
-        figures = asdict(self)
-        for name, figure in figures.items():
-            if not 0 < figure < _TOO_LARGE and (name != "bos_token_id" or figure != 0):
-                raise ValueError(f"{name} cannot be {figure}")
-        if self.max_position_embeddings < _FEWEST_POSITIONS:
-            raise ValueError(f"{self.max_position_embeddings} positions are too few")
-        if self.head_dim % 2:
-            raise ValueError(f"head_dim cannot be odd ({self.head_dim})")
-        if self.num_attention_heads % self.num_key_value_heads:
-            raise ValueError(f"{self.num_attention_heads} heads cannot share {self.num_key_value_heads} keys")
-        if self.bos_token_id >= self.vocab_size:
-            raise ValueError(f"there is no token {self.bos_token_id}, which bos_token_id names")
-
-    @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Self:
-        """The figures of a configuration; raises ValueError where it is of another network."""
-        expected = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
-        for name, value in expected.items():
-            if config.get(name, value) != value:
-                raise ValueError(f"a Llama model has {name} = {value!r}, not {config[name]!r}")
-        # Newer configurations keep what concerns rotary positions in one place.
-        rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-        if not isinstance(rope, Mapping):
-            raise ValueError("rope_parameters is not an object")
-        if missing := [name for name in _NEEDED if not isinstance(config.get(name), int | float)]:
-            raise ValueError(f"{missing[0]} is missing")
-        if rope.get("rope_type", rope.get("type", "default")) != "default":
-            raise ValueError("rotary positions that are scaled are not supported")
-        heads, width = int(config["num_attention_heads"]), int(config["hidden_size"])
-        bos = config.get("bos_token_id")
-        if type(bos) is not int:
-            raise ValueError("a text needs a first token, and bos_token_id names none")
-        return cls(
-            hidden_size=width,
-            intermediate_size=int(config["intermediate_size"]),
-            num_hidden_layers=int(config["num_hidden_layers"]),
-            num_attention_heads=heads,
-            num_key_value_heads=int(config.get("num_key_value_heads") or heads),
-            head_dim=int(config.get("head_dim") or width // heads),
-            vocab_size=int(config["vocab_size"]),
-            max_position_embeddings=int(config["max_position_embeddings"]),
-            rms_norm_eps=float(config["rms_norm_eps"]),
-            rope_theta=float(rope.get("rope_theta") or config.get("rope_theta") or 10_000),
-            bos_token_id=bos,
-        )
-
-    @property
-    def longest(self) -> int:
-        """How many tokens can be read at once."""
-        return min(self.max_position_embeddings, _POSITIONS)
-
-    @property
-    def keys(self) -> int:
-        """The length of all keys of a token, and of all its values."""
-        return self.num_key_value_heads * self.head_dim
-
-    def to_json(self) -> str:
-        """The figures as a configuration."""
-        return json.dumps({"model_type": "llama", **asdict(self)}, indent=1)
 
 
 @dataclass(frozen=True)
@@ -171,21 +81,28 @@ class LlamaNetwork:
         self.shape = shape
         # The states of the first token before and after every layer, where they are known.
         self._first = weights.get("first")
-        of_layer = _FloatLayer if self._first is None else _Int8Layer
-        self._layers: list[_Layer] = [
+        of_layer = FloatLayer if self._first is None else Int8Layer
+        self._layers: list[Layer] = [
             of_layer(shape, _of_layer(weights, number)) for number in range(shape.num_hidden_layers)
         ]
+        self._head: FloatHead | Int8Head
         self._embed: Callable[[Tensor], Tensor]
-        self._head: _FloatHead | _Int8Head
         if self._first is None:
-            self._head = _FloatHead(weights.get("head", weights["embed"]), weights["norm"], shape.rms_norm_eps)
+            self._head = FloatHead(weights.get("head", weights["embed"]), weights["norm"], shape.rms_norm_eps)
             self._embed = weights["embed"].__getitem__
         else:
-            head = _Int8Head(weights["head.weight"], weights["head.scale"], weights["norm"], shape.rms_norm_eps)
-            self._head, self._embed = head, weights["embed"].__getitem__ if "embed" in weights else head.embed
+            self._head = Int8Head(weights["head.weight"], weights["head.scale"], weights["norm"], shape.rms_norm_eps)
+            self._embed = _embedding(weights)
         self._turns = _turns(shape)
+        self._is_prepared = False
 
-    @torch.inference_mode()
+    def prepare(self) -> None:
+        """Prepare all weights with all threads; otherwise each is prepared when it is first used."""
+        if not self._is_prepared:
+            products = [product for part in (*self._layers, self._head) for product in part.products]
+            side_by_side(lambda product: product.prepare(), products)
+            self._is_prepared = True
+
     def read(
         self,
         tokens: Sequence[int],
@@ -207,6 +124,20 @@ class LlamaNetwork:
                 knows nothing of the others.
             keep: Whether to keep what later tokens need to follow on these.
         """
+        # Sums of floats depend, in their last digits, on the number of threads; those of whole numbers do not.
+        with torch.inference_mode(), one_thread() if self._first is None else nullcontext():
+            return self._read(tokens, layers, losses=losses, past=past, pieces=pieces, keep=keep)
+
+    def _read(
+        self,
+        tokens: Sequence[int],
+        layers: Sequence[int],
+        *,
+        losses: bool,
+        past: Past | None,
+        pieces: Sequence[int],
+        keep: bool,
+    ) -> Run:
         ids = torch.tensor(tokens, dtype=torch.long)
         begin = len(past) if past else 0
         places, mask = _places(len(ids), begin, pieces)
@@ -252,202 +183,26 @@ def _places(tokens: int, begin: int, pieces: Sequence[int]) -> tuple[Tensor, Ten
     return places, torch.cat([torch.ones((tokens, begin), dtype=torch.bool), own], dim=1)
 
 
-class _Layer(ABC):
-    """Causal self-attention and a gated feed-forward network, each added to its input."""
-
-    def __init__(self, shape: LlamaShape) -> None:
-        self._shape = shape
-
-    def __call__(
-        self, x: Tensor, turns: tuple[Tensor, Tensor], mask: Tensor | None, before: tuple[Tensor, Tensor] | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The states after the layer, and the keys and values of all tokens so far."""
-        shape = self._shape
-        split = self.attend(x, first=before is None).view(len(x), -1, shape.head_dim).transpose(0, 1)
-        turning = shape.num_attention_heads + shape.num_key_value_heads
-        cosine, sine = turns
-        turned = split[:turning] * cosine
-        turned.addcmul_(split[:turning].roll(shape.head_dim // 2, -1), sine)
-        queries, keys = turned[: shape.num_attention_heads], turned[shape.num_attention_heads :]
-        values = split[turning:]
-        if before is not None:
-            keys, values = torch.cat([before[0], keys], dim=1), torch.cat([before[1], values], dim=1)
-        mixed = functional.scaled_dot_product_attention(
-            queries[None], keys[None], values[None], attn_mask=mask, is_causal=mask is None, enable_gqa=True
-        )
-        x = self.attended(x, mixed[0].transpose(0, 1).reshape(len(x), -1))
-        return self.feed(x), keys, values
-
-    @abstractmethod
-    def attend(self, x: Tensor, *, first: bool) -> Tensor:
-        """Queries, keys and values of every token, one after the other."""
-
-    @abstractmethod
-    def attended(self, x: Tensor, mixed: Tensor) -> Tensor:
-        """States with what attention has mixed."""
-
-    @abstractmethod
-    def feed(self, x: Tensor) -> Tensor:
-        """States with the feed-forward network's."""
-
-
-class _FloatLayer(_Layer):
-    def __init__(self, shape: LlamaShape, weights: Weights) -> None:
-        super().__init__(shape)
-        self._weights = weights
-
-    def attend(self, x: Tensor, *, first: bool) -> Tensor:
-        return self._normed(x, "attend_norm") @ self._weights["attend"].T
-
-    def attended(self, x: Tensor, mixed: Tensor) -> Tensor:
-        return x + mixed @ self._weights["attended"].T
-
-    def feed(self, x: Tensor) -> Tensor:
-        gate, up = (self._normed(x, "feed_norm") @ self._weights["widen"].T).chunk(2, dim=1)
-        return x + (functional.silu(gate) * up) @ self._weights["narrow"].T
-
-    def _normed(self, x: Tensor, norm: str) -> Tensor:
-        return _rms(x, self._shape.rms_norm_eps).mul(x).mul_(self._weights[norm])
-
-
-class _Int8Layer(_Layer):
-    def __init__(self, shape: LlamaShape, weights: Weights) -> None:
-        super().__init__(shape)
-        self._attend_norm, self._feed_norm = weights["attend_norm"], weights["feed_norm"]
-        self._first = weights["first"]
-        self._attend, self._attended, self._widen, self._narrow = (
-            product_of(weights[f"{name}.weight"], weights[f"{name}.scale"])
-            for name in ("attend", "attended", "widen", "narrow")
-        )
-
-    def attend(self, x: Tensor, *, first: bool) -> Tensor:
-        whole, scale = _whole_normed(x, self._attend_norm, self._shape.rms_norm_eps)
-        found = self._attend(whole).mul_(scale)
-        if first:
-            found[0, -len(self._first) :] = self._first
-        return found
-
-    def attended(self, x: Tensor, mixed: Tensor) -> Tensor:
-        whole, scale = _whole(mixed)
-        return x.addcmul_(self._attended(whole), scale)
-
-    def feed(self, x: Tensor) -> Tensor:
-        whole, scale = _whole_normed(x, self._feed_norm, self._shape.rms_norm_eps)
-        gate, up = self._widen(whole).chunk(2, dim=1)
-        # The scale of ``up`` is a factor of all that follows, and comes in at the end.
-        whole, inner = _whole(functional.silu(gate * scale).mul_(up))
-        return x.addcmul_(self._narrow(whole), inner.mul_(scale))
-
-
-@dataclass(frozen=True)
-class _FloatHead:
-    weight: Tensor
-    norm: Tensor
-    epsilon: float
-
-    def losses(self, x: Tensor, targets: Tensor) -> Tensor:
-        normed = _rms(x, self.epsilon).mul(x).mul_(self.norm)
-        return _losses(lambda rows: normed[rows] @ self.weight.T, targets)
-
-
-class _Int8Head:
-    def __init__(self, weight: Tensor, scale: Tensor, norm: Tensor, epsilon: float) -> None:
-        self._weight, self._scale, self._norm, self._epsilon = weight, scale, norm, epsilon
-        self._product = product_of(weight, scale)
-
-    def embed(self, ids: Tensor) -> Tensor:
-        return self._weight[ids].float().mul_(self._scale[ids, None])
-
-    def losses(self, x: Tensor, targets: Tensor) -> Tensor:
-        whole, scale = _whole_normed(x, self._norm, self._epsilon)
-        return _losses(lambda rows: self._product(whole[rows]).mul_(scale[rows]), targets)
-
-
-def _losses(logits: Callable[[slice], Tensor], targets: Tensor) -> Tensor:
-    """Minus the logarithm of the probability of every target, and its mean over the vocabulary, (targets, 2)."""
-    found = [torch.zeros((0, 2))]
-    for begin in range(0, len(targets), _ROWS):
-        of_rows, wanted = logits(slice(begin, begin + _ROWS)), targets[begin : begin + _ROWS, None]
-        largest = of_rows.amax(dim=1, keepdim=True)
-        odds = (of_rows - largest).exp_()
-        total = odds.sum(dim=1)
-        level = total.log() + largest[:, 0]
-        chosen, mean = of_rows.gather(1, wanted)[:, 0], odds.mul_(of_rows).sum(dim=1) / total
-        found.append(torch.stack([level - chosen, level - mean], dim=1))
-    return torch.cat(found)
-
-
-def _rms(x: Tensor, epsilon: float) -> Tensor:
-    """What every row is multiplied with so that the mean of its squares is 1."""
-    norm: Tensor = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-    return norm.square_().div_(x.shape[1]).add_(epsilon).rsqrt_()
-
-
-def _whole(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows as whole numbers, shifted as products want them, and their scales."""
-    # Several times as fast as the norm with this meaning.
-    largest = torch.maximum(x.amax(dim=1, keepdim=True), x.amin(dim=1, keepdim=True).neg_())
-    scale = largest.div_(LARGEST).clamp_(min=SMALLEST)
-    return (x * scale.reciprocal()).round_().to(torch.int8).view(torch.uint8).bitwise_xor_(SHIFT), scale
-
-
-def _whole_normed(x: Tensor, norm: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-    """The same of rows that are normalised; the size of a row is part of its scale."""
-    whole, scale = _whole(x * norm)
-    return whole, scale.mul_(_rms(x, epsilon))
-
-
 def _turns(shape: LlamaShape) -> tuple[Tensor, Tensor]:
-    """Cosines and signed sines of rotary positions, (positions, head size) each."""
+    """Cosines (positions, 1, head size) and sines (positions, 1, half of it) of rotary positions."""
     size = shape.head_dim
     speeds = 1.0 / (shape.rope_theta ** (torch.arange(0, size, 2, dtype=torch.int64).float() / size))
-    angles = torch.outer(torch.arange(shape.longest).float(), speeds)
-    return torch.cat([angles.cos()] * 2, dim=1), torch.cat([-angles.sin(), angles.sin()], dim=1)
+    angles = torch.outer(torch.arange(shape.longest).float(), speeds)[:, None]
+    return torch.cat([angles.cos()] * 2, dim=2), angles.sin()
+
+
+def _embedding(weights: Weights) -> Callable[[Tensor], Tensor]:
+    """The states of tokens before the first layer; without weights of its own it has those of the head."""
+    if "embed" in weights:
+        return weights["embed"].__getitem__
+    # A copy: the weight may be a part of a file, which would stay in memory with it.
+    whole, scale = weights["head.weight"].clone(), weights["head.scale"]
+    return lambda ids: whole[ids].float().mul_(scale[ids, None])
 
 
 def _of_layer(weights: Weights, number: int) -> Weights:
     begin = f"layers.{number}."
     return {name.removeprefix(begin): one for name, one in weights.items() if name.startswith(begin)}
-
-
-def checkpoint_shapes(shape: LlamaShape, *, head: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The names that transformers gives to the weights of a checkpoint, and their shapes."""
-    width, inner, heads = shape.hidden_size, shape.intermediate_size, shape.num_attention_heads * shape.head_dim
-    yield "model.embed_tokens.weight", (shape.vocab_size, width)
-    yield "model.norm.weight", (width,)
-    if head:
-        yield "lm_head.weight", (shape.vocab_size, width)
-    for number in range(shape.num_hidden_layers):
-        layer = f"model.layers.{number}."
-        yield f"{layer}input_layernorm.weight", (width,)
-        yield f"{layer}post_attention_layernorm.weight", (width,)
-        yield f"{layer}self_attn.q_proj.weight", (heads, width)
-        yield f"{layer}self_attn.k_proj.weight", (shape.keys, width)
-        yield f"{layer}self_attn.v_proj.weight", (shape.keys, width)
-        yield f"{layer}self_attn.o_proj.weight", (width, heads)
-        yield f"{layer}mlp.gate_proj.weight", (inner, width)
-        yield f"{layer}mlp.up_proj.weight", (inner, width)
-        yield f"{layer}mlp.down_proj.weight", (width, inner)
-
-
-def float_weights(shape: LlamaShape, named: Weights) -> dict[str, Tensor]:
-    """The weights of a checkpoint, by the names that transformers gives them, as `LlamaNetwork` takes them."""
-
-    def joined(number: int, *names: str) -> Tensor:
-        return torch.cat([named[f"model.layers.{number}.{name}_proj.weight"].float() for name in names])
-
-    weights = {"embed": named["model.embed_tokens.weight"].float(), "norm": named["model.norm.weight"].float()}
-    if "lm_head.weight" in named:
-        weights["head"] = named["lm_head.weight"].float()
-    for number in range(shape.num_hidden_layers):
-        layer = f"layers.{number}."
-        weights[layer + "attend_norm"] = named[f"model.{layer}input_layernorm.weight"].float()
-        weights[layer + "feed_norm"] = named[f"model.{layer}post_attention_layernorm.weight"].float()
-        weights[layer + "attend"] = joined(number, "self_attn.q", "self_attn.k", "self_attn.v")
-        weights[layer + "attended"] = joined(number, "self_attn.o")
-        weights[layer + "widen"] = joined(number, "mlp.gate", "mlp.up")
-        weights[layer + "narrow"] = joined(number, "mlp.down")
-    return weights
 
 
 def int8_weights(shape: LlamaShape, weights: Weights, texts: Iterable[Sequence[int]]) -> dict[str, Tensor]:
@@ -460,7 +215,7 @@ def int8_weights(shape: LlamaShape, weights: Weights, texts: Iterable[Sequence[i
     """
     watched = [_WatchedLayer(shape, _of_layer(weights, number)) for number in range(shape.num_hidden_layers)]
     network = LlamaNetwork(shape, weights)
-    network._layers = list[_Layer](watched)
+    network._layers = list[Layer](watched)
     for tokens in texts:
         network.read(tokens, losses=False, layers=[shape.num_hidden_layers])
     of_first = network.read([shape.bos_token_id], range(1, shape.num_hidden_layers + 1), losses=False).states
@@ -497,7 +252,7 @@ def _factors(largest: Tensor, weight: Tensor) -> Tensor:
     return largest.clamp(min=_LEAST) ** _MOVED / weight.abs().amax(dim=0).clamp(min=_LEAST) ** (1 - _MOVED)
 
 
-class _WatchedLayer(_FloatLayer):
+class _WatchedLayer(FloatLayer):
     """A layer that remembers how large its inputs became, without those of the first token."""
 
     def __init__(self, shape: LlamaShape, weights: Weights) -> None:
@@ -505,15 +260,14 @@ class _WatchedLayer(_FloatLayer):
         self.largest: dict[str, Tensor] = {}
 
     def attend(self, x: Tensor, *, first: bool) -> Tensor:
-        self._watch("attend", self._normed(x, "attend_norm"))
+        self._watch("attend", self.normed(x, "attend_norm"))
         return super().attend(x, first=first)
 
-    def feed(self, x: Tensor) -> Tensor:
-        normed = self._normed(x, "feed_norm")
-        gate, up = (normed @ self._weights["widen"].T).chunk(2, dim=1)
+    def widened(self, normed: Tensor) -> Tensor:
+        found = super().widened(normed)
         self._watch("feed", normed)
-        self._watch("narrow", functional.silu(gate) * up)
-        return super().feed(x)
+        self._watch("narrow", found)
+        return found
 
     def _watch(self, name: str, inputs: Tensor) -> None:
         if len(inputs) > 1:

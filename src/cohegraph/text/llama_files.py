@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
-    from cohegraph.text.llama import LlamaShape
+    from cohegraph.text.llama_shape import LlamaShape
 
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
@@ -80,7 +80,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
 
 
 def _shape(config: Mapping[str, Any]) -> LlamaShape:
-    from cohegraph.text.llama import LlamaShape
+    from cohegraph.text.llama_shape import LlamaShape
 
     kind = config.get("model_type")
     if kind != "llama":
@@ -93,7 +93,7 @@ def _shape(config: Mapping[str, Any]) -> LlamaShape:
 
 def _check(shape: LlamaShape, found: Mapping[str, tuple[int, ...]], *, head: bool) -> list[str]:
     """The names of all weights of a model, which are there and have the right shapes."""
-    from cohegraph.text.llama import checkpoint_shapes
+    from cohegraph.text.llama_shape import checkpoint_shapes
 
     names = []
     for name, expected in checkpoint_shapes(shape, head=head):
@@ -108,7 +108,7 @@ def _check(shape: LlamaShape, found: Mapping[str, tuple[int, ...]], *, head: boo
 def _of_folder(folder: Path) -> Checkpoint:
     from safetensors import SafetensorError, safe_open
 
-    from cohegraph.text.llama import float_weights
+    from cohegraph.text.llama_shape import float_weights
 
     for name in (CONFIG, TOKENIZER):
         if not (folder / name).is_file():
@@ -183,7 +183,7 @@ def _of_gguf(file: Path) -> Checkpoint:
         return torch.from_numpy(np.require(found, requirements=["C", "W"]))
 
     def weights() -> dict[str, Tensor]:
-        from cohegraph.text.llama import float_weights
+        from cohegraph.text.llama_shape import float_weights
 
         return float_weights(shape, {name: array(name) for name in names})
 

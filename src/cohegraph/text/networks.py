@@ -37,6 +37,10 @@ class Network(Protocol):
     def longest(self) -> int:
         """How many tokens it can read at once, with the special ones."""
 
+    @property
+    def rows(self) -> int:
+        """How many tokens are best read at once, where no state depends on what else is read; 0 where one may."""
+
     def states(self, windows: Sequence[Sequence[int]]) -> Sequence[Tensor]:
         """The last states of the tokens of every window, (tokens, dimensions) each."""
 
@@ -60,6 +64,8 @@ class _UnfitError(ValueError):
 
 class TransformersNetwork:
     """Any network of transformers."""
+
+    rows = 0
 
     def __init__(self, tokenizer: Any, model: Any, device: str) -> None:
         self._tokenizer = tokenizer

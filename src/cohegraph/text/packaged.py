@@ -6,7 +6,7 @@ once an installation, remembered by path, size and time of change.
 
 import hashlib
 import json
-import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -165,6 +165,7 @@ def sha256_once(file: Path) -> str:
         known = {}
     if not isinstance(known, dict) or not isinstance(known.get(key), str):
         known = (known if isinstance(known, dict) else {}) | {key: sha256_of(file)}
-        if os.access(cache_folder(), os.W_OK):
+        # Where nothing can be written, it is computed again the next time.
+        with suppress(OSError):
             write_atomically(stamps, json.dumps(known, indent=1))
     return str(known[key])

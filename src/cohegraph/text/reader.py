@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -33,7 +34,7 @@ _FIRST_TOKENS = 4
 _WINDOW, _CONTEXT = 2_048, 512
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _LEAST = 1e-6
-_STATE = re.compile(r"(mean|first|last)-(\d+)")
+_STATE = re.compile(r"(mean|first|last)-([1-9]\d*)")
 
 
 class State(NamedTuple):
@@ -118,6 +119,7 @@ class LlamaReader:
 
         Each document is read by one thread, so that no digit depends on how many there are.
         """
+        self._network.prepare()
         # The longest first: nobody waits for it at the end.
         order = sorted(range(len(documents)), key=lambda number: -len(documents[number].text))
         found = side_by_side(lambda number: self._read(documents[number], states), order)
@@ -230,6 +232,28 @@ class LlamaReader:
         owner = np.searchsorted(ends, places, side="right")
         within = places >= np.array([*starts, len(text)])[owner]
         return np.array(encoded.ids, dtype=np.int64), np.where(within, owner, -1)
+
+
+def exact_gains(reader: Reader, document: Document, pairs: Iterable[tuple[int, int]]) -> Floats:
+    """How much easier sentences are to foresee after an earlier one, (sentences, sentences).
+
+    The gain of u and v is the mean loss per token of v alone, minus the same after u, in nats. Each pair is read.
+
+    Args:
+        reader: Reads them.
+        document: A parsed document.
+        pairs: The pairs, as numbers of an earlier and a later sentence. All others are not a number.
+    """
+    size = len(document.sentences)
+    targets = defaultdict[int, list[int]](list)
+    for source, target in sorted(pairs):
+        targets[source].append(target)
+    found = np.full((size, size), np.nan, dtype=np.float32)
+    if targets:
+        alone = reader.alone(document)
+        for source, later in targets.items():
+            found[source, later] = alone[later] - reader.after(document, source, later)
+    return found
 
 
 def _layers(states: Sequence[State]) -> list[int]:

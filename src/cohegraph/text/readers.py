@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from cohegraph.text.reader import LlamaReader
 
 DEFAULT_READER = "smollm2-135m"
-# Which whole numbers: losses of another kind are not these, and what was prepared for one does not open as another.
+# Which whole numbers weights are: what was prepared for one format does not open as another.
 _FORMAT = 1
-_ARITHMETIC = f"+int8.{_FORMAT}"
+# How they are multiplied and added up: losses of another kind are not these.
+_ARITHMETIC = "+int8.2"
 # By which share the loss with whole numbers may differ from that with floats where the choice is ours.
 _CLOSE = 0.005
 _RECORD = "prepared.json"
@@ -105,7 +106,8 @@ def load_reader(source: str = DEFAULT_READER, precision: Precision = "auto") -> 
 
     Raises MissingPartError where there is no such reader, and DamagedFileError where a file is not what it should be.
     """
-    from cohegraph.text.llama import LlamaNetwork, LlamaShape
+    from cohegraph.text.llama import LlamaNetwork
+    from cohegraph.text.llama_shape import LlamaShape
     from cohegraph.text.reader import LlamaReader
 
     with in_one_sentence(source):
@@ -291,7 +293,9 @@ def _losses(network: LlamaNetwork, tokens: Sequence[int]) -> list[float]:
 
 
 def _mapped(file: Path) -> dict[str, Tensor]:
+    """Prepared weights. Those that products pack are a part of the file, which is closed when all are packed."""
+    import torch
     from safetensors.torch import load_file
 
     found: dict[str, Tensor] = load_file(file)
-    return found
+    return {name: one if one.dtype == torch.int8 else one.clone() for name, one in found.items()}

@@ -281,7 +281,7 @@ KINDS = {
         Kind("replace-two", "two sentences replaced by foreign ones", 5, _replace(2), _FROM_SENTENCES),
         Kind("insert", "a foreign sentence inserted, the last sentence left out", 4, _insert, _FROM_SENTENCES),
         Kind("join", "the beginning of the text, then a later part of another one", 5, _join, _FROM_TEXTS),
-        Kind("interleave", "half of the text and part of another one, by turns", 6, _interleave, _FROM_TEXTS),
+        Kind("interleave", "sentences of the text and of another one, alternating", 6, _interleave, _FROM_TEXTS),
         Kind("drop", "a sentence left out inside the text; the original lacks its last", 5, _drop),
         Kind("repeat", "a sentence repeated, at once or later, the last one left out", 4, _repeat),
         Kind("names", "two names exchanged, from some sentence on", 4, _names),

@@ -5,7 +5,7 @@ from cohegraph.graph.links.connectives import ConnectiveLinker
 from cohegraph.graph.links.linker import FIRST_VERSION, Linker, Part, Parts
 from cohegraph.graph.links.links import Links
 from cohegraph.graph.links.nouns import NounLinker
-from cohegraph.graph.links.reading import ContextLinker, ReadingLinker
+from cohegraph.graph.links.reading import ContextLinker, ExactContextLinker, ReadingLinker
 from cohegraph.graph.links.vectors import VectorLinker
 from cohegraph.settings import LinkSettings
 
@@ -18,6 +18,7 @@ LINKERS: dict[str, type[Linker]] = {
         ConnectiveLinker,
         VectorLinker,
         ContextLinker,
+        ExactContextLinker,
         ReadingLinker,
     )
 }
