@@ -279,7 +279,7 @@ def test_a_processor_without_fast_or_right_products_gives_the_same_digits(monkey
     if not int8._int8_products_pay():
         pytest.skip("this processor multiplies no whole numbers by itself")
     found = bert._Int8Linear(exact)(inputs)
-    monkeypatch.setattr(int8, "_int8_products_pay", lambda: False)
+    monkeypatch.setattr(int8, "_int8_products_pay", lambda *_: False)
     assert torch.equal(bert._Int8Linear(exact)(inputs), found)
 
 
@@ -287,7 +287,7 @@ def test_whole_numbers_have_the_same_digits_packed_alone_and_as_floats(tiny_bert
     windows = [[2, 5, 6, 3], [2, 7, 8, 3], [9], list(range(2, 32)), [2, 7, 8, 3]]
     network = BertNetwork(tiny_bert, precision="int8")
     packed = network.states(windows)
-    monkeypatch.setattr(int8, "_int8_products_pay", lambda: False)
+    monkeypatch.setattr(int8, "_int8_products_pay", lambda *_: False)
     for one in (network, BertNetwork(tiny_bert, precision="int8")):
         for window, found in zip(windows, packed, strict=True):
             assert torch.equal(one.states([window])[0], found)

@@ -56,7 +56,7 @@ def left(cache):
 
 def is_whole(part, cache):
     assert check_part(part).float32 > 0
-    assert load_reader("tiny", "int8").identity == f"tiny:{part.sha256}+int8.2"
+    assert load_reader("tiny", "int8").identity == f"tiny:{part.sha256}+int8.3"
     assert len(left(cache)) == 5
 
 

@@ -107,7 +107,7 @@ def test_whole_numbers_read_nearly_as_floats(exact, whole):
     floats, ints = exact._network.read(ids, [2]), whole._network.read(ids, [2])
     assert float((ints.losses - floats.losses).abs().mean()) < 0.03 * float(floats.losses.mean())
     assert np.corrcoef(ints.states[2].flatten(), floats.states[2].flatten())[0, 1] > 0.99
-    assert whole.identity == exact.identity + "+int8.2"
+    assert whole.identity == exact.identity + "+int8.3"
 
 
 @pytest.mark.parametrize("precision", ["exact", "whole"])
@@ -151,7 +151,7 @@ def test_preparing_gives_the_same_files_with_any_number_of_threads(own):
 
 def test_auto_takes_whole_numbers_only_where_they_are_close(llama, whole, monkeypatch):
     monkeypatch.setattr(readers, "_CLOSE", 1.0)
-    assert load_reader(str(llama)).identity.endswith("+int8.2")
+    assert load_reader(str(llama)).identity.endswith("+int8.3")
     monkeypatch.setattr(readers, "_CLOSE", -1.0)
     assert load_reader(str(llama)).identity == find_source(str(llama)).identity
 

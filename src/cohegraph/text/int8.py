@@ -10,6 +10,11 @@ from torch import Tensor
 from torch.nn import functional
 
 LARGEST, SMALLEST, SHIFT = 127.0, 1e-30, 128
+# The most that two neighbouring weights of one sign may have together, so that their products with the largest inputs
+# fit into 16 bits.
+_PAIR = 128
+# How much wider the steps of such weights may be: with twice the width, no two neighbours have more than that.
+_WIDER = (1.0, 1.1, 1.2, 1.3, 1.4, 1.55, 1.75, 2.0)
 _ROWS = 64
 # Rows are filled up to a multiple of so many: oneDNN prepares, and keeps, a program for every number of rows.
 _STEP = 16
@@ -23,9 +28,43 @@ def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
     return (weight / scale[:, None]).round(), scale
 
 
-def product_of(weight: Tensor, scale: Tensor) -> "Product":
-    """What multiplies inputs with quantised weights, in the way that is fastest here."""
-    in_int8 = weight.device.type == "cpu" and _int8_products_pay()
+def quantised_in_pairs(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """The same for processors without VNNI, which add the products of two neighbours in 16 bits.
+
+    Weights are as large as such sums allow. Of a few scales, each output has the one with the least squared error.
+    """
+    parts = [_in_pairs(rows) for rows in weight.split(_ROWS)]
+    return torch.cat([whole for whole, _ in parts]), torch.cat([scale for _, scale in parts])
+
+
+def _in_pairs(weight: Tensor) -> tuple[Tensor, Tensor]:
+    least = (weight.abs().amax(dim=1, keepdim=True) / LARGEST).clamp(min=SMALLEST)
+    scales = [least * wider for wider in _WIDER]
+    wholes = [_cut_in_pairs((weight / scale).round_()) for scale in scales]
+    errors = [(whole * scale - weight).square_().sum(dim=1) for whole, scale in zip(wholes, scales, strict=True)]
+    best, rows = torch.stack(errors).argmin(dim=0), torch.arange(len(weight))
+    return torch.stack(wholes)[best, rows], torch.stack(scales)[best, rows, 0]
+
+
+def _cut_in_pairs(whole: Tensor) -> Tensor:
+    """Make two neighbours of one sign smaller, each by half of what is too much."""
+    first, second = whole[:, 0 : whole.shape[1] - 1 : 2], whole[:, 1::2]
+    excess = (first + second).abs_().sub_(_PAIR).clamp_(min=0).mul_(first * second > 0)
+    half = (excess / 2).floor_()
+    first.sub_(half * first.sign())
+    second.sub_((excess - half) * second.sign())
+    return whole
+
+
+def product_of(weight: Tensor, scale: Tensor, *, in_pairs: bool = False) -> "Product":
+    """What multiplies inputs with quantised weights, in the way that is fastest here.
+
+    Args:
+        weight: Whole numbers, (outputs, inputs).
+        scale: The scale of every output.
+        in_pairs: Whether `quantised_in_pairs` made them.
+    """
+    in_int8 = weight.device.type == "cpu" and _int8_products_pay(in_pairs)
     return _Int8Product(weight, scale) if in_int8 else _FloatProduct(weight, scale)
 
 
@@ -88,15 +127,20 @@ def _without_shift(weight: Tensor, scale: Tensor) -> Tensor:
 
 
 @cache
-def _int8_products_pay() -> bool:
+def _int8_products_pay(in_pairs: bool = False) -> bool:
     """Whether this processor multiplies bytes correctly, and faster than floats.
 
-    Those without instructions for it (VNNI) add pairs of products in 16 bits and cut what does not fit, and some have
-    no fast way at all. There whole numbers are multiplied as floats, whose sums are exact up to 2²⁴, far beyond those
-    of states and weights.
+    Those without instructions for it (VNNI) add pairs of products in 16 bits and cut what does not fit, unless weights
+    were made for that, and some have no fast way at all. There whole numbers are multiplied as floats, whose sums are
+    exact up to 2²⁴, far beyond those of states and weights.
     """
     tokens, inputs, outputs = _TRIED
     weight, scale = torch.full((outputs, inputs), LARGEST), torch.ones(outputs)
+    if in_pairs:
+        weight[:, 1::2] = _PAIR - LARGEST
+        weight[1::2] = weight[::2].flip(1)
+        weight[outputs // 3 :] = _PAIR // 2
+        weight[outputs // 2 :] *= -1
     shifted = torch.full((tokens, inputs), 255, dtype=torch.uint8)
     try:
         in_bytes, as_floats = _Int8Product(weight, scale), _FloatProduct(weight, scale)

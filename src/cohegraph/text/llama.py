@@ -15,13 +15,13 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from cohegraph.text.int8 import quantised
+from cohegraph.text.int8 import quantised_in_pairs
 from cohegraph.text.llama_layers import FloatHead, FloatLayer, Int8Head, Int8Layer, Layer
 from cohegraph.text.llama_shape import LlamaShape, Weights
 from cohegraph.text.threads import one_thread, side_by_side
 
-# How far the size of inputs is moved into the weights, from 0 to 1.
-_MOVED = 0.7
+# How far the size of inputs is moved into the weights, from 0 to 1; less for those of the narrow layer.
+_MOVED, _MOVED_NARROW = 0.7, 0.6
 _LEAST = 1e-5
 
 
@@ -231,7 +231,7 @@ def int8_weights(shape: LlamaShape, weights: Weights, texts: Iterable[Sequence[i
             _factors(seen.largest["attend"], layer["attend"]),
             _factors(seen.largest["feed"], layer["widen"]),
         )
-        of_narrow = _factors(seen.largest["narrow"], layer["narrow"])
+        of_narrow = _factors(seen.largest["narrow"], layer["narrow"], _MOVED_NARROW)
         found[name + "attend_norm"] = layer["attend_norm"] / of_attend
         found[name + "feed_norm"] = layer["feed_norm"] / of_feed
         found[name + "first"] = seen.attend(first[[number]], first=True)[0, -2 * shape.keys :].clone()
@@ -243,13 +243,13 @@ def int8_weights(shape: LlamaShape, weights: Weights, texts: Iterable[Sequence[i
 
 
 def _put(weights: dict[str, Tensor], name: str, exact: Tensor) -> None:
-    whole, scale = quantised(exact)
+    whole, scale = quantised_in_pairs(exact)
     weights |= {f"{name}.weight": whole.to(torch.int8), f"{name}.scale": scale}
 
 
-def _factors(largest: Tensor, weight: Tensor) -> Tensor:
+def _factors(largest: Tensor, weight: Tensor, moved: float = _MOVED) -> Tensor:
     """By what inputs are divided and weights multiplied, so that no channel is much larger than the others."""
-    return largest.clamp(min=_LEAST) ** _MOVED / weight.abs().amax(dim=0).clamp(min=_LEAST) ** (1 - _MOVED)
+    return largest.clamp(min=_LEAST) ** moved / weight.abs().amax(dim=0).clamp(min=_LEAST) ** (1 - moved)
 
 
 class _WatchedLayer(FloatLayer):

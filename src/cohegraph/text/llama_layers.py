@@ -97,7 +97,7 @@ class Int8Layer(Layer):
         self._attend_norm, self._feed_norm = weights["attend_norm"], weights["feed_norm"]
         self._first = weights["first"]
         self.products = [
-            product_of(weights[f"{name}.weight"], weights[f"{name}.scale"])
+            product_of(weights[f"{name}.weight"], weights[f"{name}.scale"], in_pairs=True)
             for name in ("attend", "attended", "widen", "narrow")
         ]
         self._attend, self._attended, self._widen, self._narrow = self.products
@@ -150,7 +150,7 @@ class Int8Head:
     def __init__(self, weight: Tensor, scale: Tensor, norm: Tensor, epsilon: float) -> None:
         self._norm, self._epsilon = norm, epsilon
         parts = zip(weight.split(_WORDS), scale.split(_WORDS), strict=True)
-        self.products = [product_of(*part) for part in parts]
+        self.products = [product_of(*part, in_pairs=True) for part in parts]
 
     def losses(self, x: Tensor, targets: Tensor) -> Tensor:
         """What `_losses` gives."""
