@@ -4,9 +4,12 @@ import io
 import os
 import signal
 import sys
+import time
 from typing import Any
 
 BAD_INPUT, INTERRUPTED = 2, 130
+_AGAIN = 2.0
+_last_signal = -_AGAIN
 
 
 def main() -> None:
@@ -24,8 +27,12 @@ def main() -> None:
 
 
 def _interrupted(*_: Any) -> None:
-    """Who ends a process means it as one who interrupts it: what is done is kept, and said; once is enough."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """SIGTERM interrupts like Ctrl+C. Signals in quick succession count once, so that the clean-up can finish."""
+    global _last_signal
+    now = time.monotonic()
+    if now - _last_signal < _AGAIN:
+        return
+    _last_signal = now
     raise KeyboardInterrupt
 
 

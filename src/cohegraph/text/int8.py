@@ -18,6 +18,8 @@ _WIDER = (1.0, 1.1, 1.2, 1.3, 1.4, 1.55, 1.75, 2.0)
 _ROWS = 64
 # Rows are filled up to a multiple of so many: oneDNN prepares, and keeps, a program for every number of rows.
 _STEP = 16
+# Inputs, too: where they are no multiple of four, oneDNN pairs other neighbours without VNNI.
+_INPUT_STEP = 4
 # Tokens, inputs and outputs of the product that is tried, and how often.
 _TRIED, _TRIALS = (64, 384, 1536), 5
 
@@ -72,6 +74,8 @@ class _Int8Product:
     """Whole inputs times whole weights times the weights' scale, by oneDNN."""
 
     def __init__(self, weight: Tensor, scale: Tensor) -> None:
+        self._missing = -weight.shape[1] % _INPUT_STEP
+        weight = functional.pad(weight, (0, self._missing)) if self._missing else weight
         self._weight: Tensor | None = weight.to(torch.int8)
         self._packed: Tensor | None = None
         self._packing = Lock()
@@ -91,7 +95,7 @@ class _Int8Product:
         """The product of inputs, which are shifted by 128 to lie between 1 and 255."""
         rows = len(shifted)
         outputs: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(functional.pad(shifted, (0, 0, 0, -rows % _STEP)), 1.0, 0),
+            *(functional.pad(shifted, (0, self._missing, 0, -rows % _STEP)), 1.0, 0),
             *(self.prepare() if self._packed is None else self._packed, self._scale, self._no_shifts, self._bias),
             *(1.0, 0, torch.float32, "none", [], ""),
         )
