@@ -118,9 +118,16 @@ def test_the_encoder_is_loaded_for_similar_sentences_alone(run, prose, tmp_path,
     out = tmp_path / "pairs.jsonl"
     assert run("corrupt", prose, "--out", out, "--kinds", "insert")[0] == 0
     assert not asked
-    assert run("corrupt", prose, "--out", out, "--kinds", "insert:similar")[0] == 0
+    assert run("corrupt", prose, "--out", out, "--kinds", "insert:similar", "--force")[0] == 0
     assert len(asked) == 1
     assert {row["donor"] for row in rows_of(out)} == {"similar"}
+
+
+def test_a_file_is_replaced_if_asked(run, prose, tmp_path):
+    out = tmp_path / "pairs.jsonl"
+    out.write_text("mine")
+    assert run("corrupt", prose, "--out", out, "--kinds", "swap", "--force")[0] == 0
+    assert len(rows_of(out)) == 16
 
 
 def test_bad_input(one_sentence, failing, prose, tmp_path):
@@ -134,6 +141,10 @@ def test_bad_input(one_sentence, failing, prose, tmp_path):
     assert failing("corrupt", prose, "--out", tmp_path / "absent" / "pairs.jsonl").code == "cannot-write"
     assert failing("corrupt", prose, "--out", tmp_path).code == "is-a-folder"
     assert failing("corrupt", prose, prose, "--out", out).code == "same-ids"
+    out.write_text("mine")
+    assert failing("corrupt", prose, "--out", out).code == "exists"
+    assert out.read_text() == "mine"
+    out.unlink()
     short = tmp_path / "short.txt"
     short.write_text("One sentence.")
     assert failing("corrupt", short, "--out", out).code == "too-short"

@@ -51,6 +51,14 @@ def test_gains_are_losses_alone_minus_losses_after(reader):
     assert exact_gains(reader, parsed(""), []).shape == (0, 0)
 
 
+def test_gains_do_not_depend_on_what_else_is_asked(reader):
+    document = parsed(" ".join(f"The {word} saw a cat and ran {word} times." for word in "abcdefghijkl"))
+    pairs = [(u, v) for u in range(12) for v in range(u + 1, 12)]
+    found = exact_gains(reader, document, pairs)
+    for pair in [(0, 1), (0, 7), (0, 8), (3, 11), (10, 11)]:
+        assert exact_gains(reader, document, [pair])[pair] == found[pair]
+
+
 def same(one, other):
     assert list(one) == list(other)
     for id in one:

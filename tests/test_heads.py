@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from material import refused
 
 from cohegraph.errors import CohegraphError, DamagedFileError
+from cohegraph.text import heads as heads_module
 from cohegraph.text.heads import Heads
 from cohegraph.text.heads_network import HeadsNetwork, HeadsShape, Sentences, Texts, _of_boundaries, _of_sentences
 from cohegraph.text.reader import FIGURES, Reading, State
@@ -160,6 +160,31 @@ def test_similarities_are_those_of_a_slow_loop():
             np.testing.assert_allclose(sentences[row, place], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("sentences", [9, 12, 13, 31])
+def test_long_texts_are_judged_in_windows(heads, sentences, monkeypatch):
+    monkeypatch.setattr(heads_module, "_WINDOW", 8)
+    windows = heads_module._windows(sentences)
+    assert [number for _, own, end in windows for number in range(own, end)] == list(range(sentences))
+    read, vectors = reading(sentences)
+    found = heads.judge(read, vectors)
+    near = np.zeros((sentences, sentences), dtype=bool)
+    for begin, own, end in windows:
+        # Two sentences of context on either side, where the text has them.
+        assert 0 <= begin <= max(own - 2, 0)
+        assert min(end + 2, sentences) <= begin + 8 <= sentences
+        part = [getattr(read, name)[begin : begin + 8] for name in ("tokens", "losses", "states")]
+        alone = heads.judge(Reading(*part), vectors[begin : begin + 8])
+        mine = slice(own - begin, end - begin)
+        np.testing.assert_array_equal(found.belonging[own:end], alone.belonging[mine])
+        np.testing.assert_array_equal(found.boundaries[own : min(end, sentences - 1)], alone.boundaries[mine])
+        np.testing.assert_array_equal(found.related[own:end, begin : begin + 8], alone.related[mine])
+        np.testing.assert_array_equal(found.gains[own:end, begin : begin + 8], alone.gains[mine])
+        near[own:end, begin : begin + 8] = True
+    assert not found.related[~near].any()
+    assert near[np.subtract.outer(np.arange(sentences), np.arange(sentences)) == -2].all()
+    assert np.isfinite(found.score)
+
+
 def test_saved_heads_judge_as_before(heads, saved):
     loaded = Heads.load(saved)
     same(loaded.judge(*reading(12)), heads.judge(*reading(12)))
@@ -186,8 +211,11 @@ def test_heads_without_gains(heads, tmp_path):
 
 
 def change(folder, **values):
+    """Change what is said about heads as somebody would who knows how they are sealed."""
     file = folder / "heads.json"
-    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | values), "utf-8")
+    about = json.loads(file.read_text("utf-8")) | values
+    about["sha256"] = heads_module._sha256(about, (folder / "heads.safetensors").read_bytes())
+    file.write_text(json.dumps(about), "utf-8")
 
 
 def with_shape(**values):
@@ -206,7 +234,7 @@ def other_weights(change_them):
         change_them(weights)
         content = save(weights)
         (folder / "heads.safetensors").write_bytes(content)
-        change(folder, sha256=hashlib.sha256(content).hexdigest())
+        change(folder)
 
     return changed
 
@@ -231,6 +259,9 @@ DAMAGE = {
     "no state": with_shape(states=["middle-3", "mean-1"]),
     "states are numbers": with_shape(states=[1, 2]),
     "one more": with_shape(more=1),
+    "other words": lambda folder: (folder / "heads.json").write_text(
+        (folder / "heads.json").read_text("utf-8").replace('"mean-2"', '"mean-1"')
+    ),
     "no reader": lambda folder: change(folder, reader=None),
     "no figures": lambda folder: change(folder, figures=7),
     "weights": lambda folder: (folder / "heads.safetensors").write_bytes(b"nothing"),

@@ -410,6 +410,17 @@ def test_a_damaged_prepared_reader_is_prepared_again_where_it_can_be(own, file):
     assert [path.name for path in place.parent.parent.iterdir() if path.name != ".lock"] == [place.parent.name]
 
 
+@pytest.mark.parametrize("loss", ["NaN", "Infinity", "-1", '"high"'])
+def test_a_record_of_impossible_losses_is_damaged(own, loss):
+    load_reader(str(own), "int8")
+    place = find_source(str(own)).prepared / "prepared.json"
+    content = place.read_text("utf-8")
+    losses = json.loads(content)["losses"]
+    place.write_text(content.replace(str(losses["int8"]), loss), "utf-8")
+    load_reader(str(own), "int8")
+    assert place.read_text("utf-8") == content
+
+
 def test_nothing_can_be_prepared_where_nothing_can_be_written(own, tmp_path, monkeypatch):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "readers").write_text("", "utf-8")

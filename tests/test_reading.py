@@ -350,7 +350,7 @@ def test_the_same_seed_gives_the_same_weights():
 
 
 def test_training_that_cannot_succeed_is_refused():
-    with refused("too-short"):
+    with refused("no-texts"):
         train([], SHAPE, SCHEDULE)
     groups = made_groups(3, 0)
     groups[0].folder.rows[0].states[:] = np.nan

@@ -167,6 +167,17 @@ def test_parts_that_do_not_fit(settings, tmp_path):
         Featurizer(settings.replaced({"reader.source": str(other)})).featurize(TEXTS)
 
 
+def test_a_reader_without_heads_links(settings, tmp_path):
+    other = str(write_llama(tmp_path / "llama", initializer_range=0.1))
+    changes = {"reader.source": other, "reader.heads": None, "links.linkers": "context-exact"}
+    changes["links.thresholds"] = {"context-exact": 0}
+    found = Featurizer(settings.replaced(changes)).featurize(TEXTS)
+    assert found.tally("links").any()
+    assert "heads" not in found.parts
+    with refused("no-heads"):
+        Featurizer(settings.replaced(changes | {"links.linkers": "reading", "links.thresholds": {}})).featurize(TEXTS)
+
+
 def test_the_packaged_reader_and_heads_know_originals():
     """Connected texts of the starter corpus against the same sentences from the last to the first."""
     try:

@@ -264,6 +264,9 @@ def test_bad_input(failing, one_sentence_more, prose, llama, tmp_path, monkeypat
     out = tmp_path / "heads"
     assert failing(*call(prose, out, llama, "--states", "mean-9")).code == "bad-setting"
     assert failing(*call(prose, out, llama, "--states", "all")).code == "bad-setting"
+    assert failing(*call(prose, out, llama, "--states", ",")).code == "bad-setting"
+    # No text has a connective.
+    assert failing(*call(prose, out, llama, "--kinds", "connective")).code == "not-suitable"
     assert failing(*call(prose, tmp_path / "absent" / "heads", llama)).code == "cannot-write"
     assert failing(*call(prose, out, tmp_path / "absent")).code == "no-file"
     monkeypatch.setenv("COHEGRAPH_CACHE", str(tmp_path / "cache"))

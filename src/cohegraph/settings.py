@@ -74,10 +74,15 @@ class ReaderSettings(_Group):
     precision: Literal["auto", "float32", "int8"] = Field(
         "auto", description="int8 is faster, with nearly the same digits; auto uses it if losses stay within 0.5 %."
     )
-    heads: str = Field(
+    heads: str | None = Field(
         "default", description="What judges its states: the heads that come with cohegraph, or a folder of heads."
     )
     alone: bool = Field(False, description="Each sentence is read by itself, too: it takes twice as long.")
+
+    @property
+    def judges(self) -> bool:
+        """Whether documents are read and judged. Without heads, the reader only serves linkers."""
+        return self.source is not None and self.heads is not None
 
 
 class LinkSettings(_Group):

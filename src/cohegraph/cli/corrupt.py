@@ -37,6 +37,7 @@ def corrupt(
     ] = None,
     seed: Annotated[int, Option(help="The seed of all random choices.")] = 0,
     limit: Annotated[int | None, Option(min=1, help="Use so many texts, chosen at random; by default all.")] = None,
+    force: Annotated[bool, Option("--force", help="Replace a file that is there.")] = False,
     text_column: options.TextColumn = "text",
     id_column: options.ProseIdColumn = None,
     source_column: options.SourceColumn = None,
@@ -55,6 +56,8 @@ def corrupt(
         raise CohegraphError(f"{out} is one of the texts: name another file for the pairs.", code="out-is-input")
     if out.is_dir():
         raise CohegraphError(f"{out} is a folder: name a file for the pairs.", code="is-a-folder")
+    if out.exists() and not force:
+        raise CohegraphError(f"{out} exists: replace it with --force, or name another file.", code="exists")
     if not out.parent.is_dir():
         raise CohegraphError(f"There is no folder {out.parent}: make it first.", code="cannot-write")
     texts = collect_prose(documents)

@@ -73,6 +73,9 @@ def train_reader(
     names = chosen(options.listed(kinds)) if kinds is not None else ()
     if kinds is not None and not names:
         raise CohegraphError("--kinds names no kind: leave it out for the usual mix.", code="unknown-kind")
+    state_names = options.listed(states)
+    if state_names == []:
+        raise CohegraphError("--states names no state: leave it out for the usual ones.", code="bad-setting")
     documents = prose_documents(prose, prose_columns(text_column, id_column, work_column, source_column, split_column))
     found = collect_prose(documents)
     say(*documents.remarks)
@@ -83,6 +86,7 @@ def train_reader(
     found = found if texts is None else sample(found, texts, seed)
     train, dev = split_by_work(found, dev_share) if split_column is None else _by_column(found, split_column)
     # All that can be checked is checked before torch is imported, which takes seconds.
+    from cohegraph.reading.accuracy import share_in_words
     from cohegraph.reading.heads_from_prose import Course, check_target, heads_from_prose, states_of, unfinished
     from cohegraph.reading.training import Schedule
     from cohegraph.text.encoder import TransformerEncoder
@@ -98,7 +102,7 @@ def train_reader(
 
     with interruptible(state):
         loaded = load_reader(reader, precision.value)  # type: ignore[arg-type]
-        chosen_states = states_of(loaded, options.listed(states) or ())
+        chosen_states = states_of(loaded, state_names or ())
         encoder = TransformerEncoder(precision="auto", device="cpu")
         schedule = Schedule(epochs=epochs, seed=seed)
         weights = {"kinds": dict.fromkeys(names, 1.0)} if names else {}
@@ -108,7 +112,7 @@ def train_reader(
     if figures is None:
         say("No text was left to measure accuracy on: more works, or --dev-share, would allow it.")
     else:
-        show(f"{100 * figures['mean']:.1f} % of originals score higher than their corrupted version.")
+        show(f"{share_in_words(figures)}.")
         if figures["gains"] is not None:
             show(
                 "Predicted and exact gains have a correlation of {:.2f} (rank correlation {:.2f}).".format(

@@ -114,6 +114,11 @@ class Featurizer:
     @property
     def heads(self) -> Heads:
         """The heads of the reader."""
+        if self.settings.reader.heads is None:
+            raise CohegraphError(
+                "There are no heads: set reader.heads=default or name a folder, or choose other linkers.",
+                code="no-heads",
+            )
         return _heads(self.settings.reader.heads)
 
     @cached_property
@@ -157,7 +162,7 @@ class Featurizer:
         The versions of linkers, except of those in their first version, are among them.
         """
         of_words = ["vectors"] if "words" in needs else []
-        of_reading = ["reader", "heads"] if self.settings.reader.source is not None else []
+        of_reading = ["reader", "heads"] if self.settings.reader.judges else []
         parts = dict.fromkeys(("parser", *parts_of(self.settings.links), *of_words, "encoder", *of_reading))
         linkers = {OF_LINKER + name: version for name, version in versions_of(self.settings.links).items()}
         return {part: self.identity(part) for part in parts} | linkers
@@ -249,7 +254,7 @@ class Featurizer:
             for name in needs
             if name != "reading"
         }
-        if self.settings.reader.source is not None:
+        if self.settings.reader.judges:
             material["reading"] = tuple(self.readings(documents))
         return Features(counts, encoded.vectors, tallies, self.identities(needs), self.settings, material)
 

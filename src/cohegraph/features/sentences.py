@@ -90,7 +90,11 @@ class Readings:
             # With whole numbers a part is nearly the same, and its heads are.
             if theirs.partition("+")[0] != own.partition("+")[0]:
                 message = f"The heads were trained with another {name}: choose that one, or train heads for this one"
-                raise CohegraphError(f"{message} with 'cohegraph train-reader'.", code="other-heads")
+                raise CohegraphError(
+                    f"{message} with 'cohegraph train-reader'; reader.heads=null reads without heads, for the linker "
+                    "context-exact.",
+                    code="other-heads",
+                )
         self._reader, self._heads, self._vectors = reader, heads, vectors
         self._read = _Kept[Document, ReadDocument](_DOCUMENTS, self._new)
 

@@ -152,7 +152,7 @@ OF_MATERIAL: dict[Material, Stage] = {
 
 def stages_of(settings: Settings) -> tuple[Stage, ...]:
     """The stages of the features that every document has with these settings."""
-    return (STRUCTURE, VECTOR) if settings.reader.source is None else (STRUCTURE, VECTOR, READING)
+    return (STRUCTURE, VECTOR, READING) if settings.reader.judges else (STRUCTURE, VECTOR)
 
 
 def grid_of(arrays: Arrays) -> EntityGrid:

@@ -123,7 +123,7 @@ class FeatureStore:
         vectors = MappedVectors(files, np.cumsum([0, *rows]), self.contents.dimensions, mapped_vectors)
         parts, fingerprint = dict(self.contents.parts), hashlib.sha256(self.contents.model_dump_json().encode())
         material: dict[Material, tuple[Any, ...]] = {}
-        if self.settings.reader.source is not None:
+        if self.settings.reader.judges:
             material["reading"] = tuple(chain.from_iterable(readings))
         tally = np.concatenate(tallies)
         features = Features(sparse.vstack(counts, format="csr"), vectors, tally, parts, self.settings, material)
@@ -142,7 +142,7 @@ class FeatureStore:
         small = shard.counts.data.max(initial=0) < 2**31
         counts, keys = shard.counts.astype(np.int32 if small else np.int64), [key.hex() for key in shard.keys]
         readings = [DocumentReading(**arrays) for arrays in shard.further.get(READING.name, ())]
-        if self.settings.reader.source is not None and len(readings) != rows:
+        if self.settings.reader.judges and len(readings) != rows:
             raise DamagedFileError(f"{file} does not fit the settings: {_AGAIN}")
         return counts, np.array(shard.tallies), readings, shard.ids, shard.labels, shard.groups, keys
 

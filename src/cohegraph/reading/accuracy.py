@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,13 +47,21 @@ class Accuracy:
     def in_words(self) -> str:
         """The figures that matter most, in one line."""
         return (
-            f"{100 * self.mean:.1f} % of originals score higher than their corrupted version; area under the ROC curve "
-            f"for boundaries {self.boundaries:.3f}, sentences {self.belonging:.3f}, pairs {self.related:.3f}."
+            f"{share_in_words(self.to_dict())}; area under the ROC curve for boundaries {self.boundaries:.3f}, "
+            f"sentences {self.belonging:.3f}, pairs {self.related:.3f}."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
+        """Plain values, with the mean."""
+        return {"mean": self.mean, **asdict(self)}
+
+
+def share_in_words(figures: Mapping[str, Any]) -> str:
+    """How often originals score higher, by the values of an `Accuracy`."""
+    pairs = sum(number for _, number in figures["pairs"].values())
+    share, kinds = f"{100 * figures['mean']:.1f} %", len(figures["pairs"])
+    of_kinds = "" if kinds == 1 else f", on average over {kinds} kinds"
+    return f"The original scores higher than its corrupted version in {share} of {pairs} pairs{of_kinds}"
 
 
 def accuracy(network: HeadsNetwork, groups: Sequence[Group]) -> Accuracy:

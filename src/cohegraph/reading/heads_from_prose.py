@@ -135,6 +135,10 @@ def heads_from_prose(
         # Foreign sentences in dev texts come from other dev texts: heads have seen none of them.
         used = stretches(pieces, seed)
         groups = groups_of(examples(used, pieces))
+        if not groups:
+            remove_examples(folder)
+            message = "No text can be corrupted in any of these ways: choose other kinds, or texts from several works."
+            raise CohegraphError(message, code="not-suitable")
         dev_groups = groups_of(examples(dev_pieces, dev_pieces))
         known = known_gains(groups, gains(used, course.gains))
         dev_known = known_gains(dev_groups, gains(dev_pieces, ceil(course.gains / _TRAIN_TO_DEV)))
@@ -167,7 +171,7 @@ def figures_of(
         "dev_texts": dev_texts,
         "examples": sum(len(group.versions) for group in groups),
         "dev_examples": sum(len(group.versions) for group in dev_groups),
-        "accuracy": None if measured is None else {"mean": measured.mean, **measured.to_dict()},
+        "accuracy": None if measured is None else measured.to_dict(),
         "seed": course.schedule.seed,
         "epochs": course.schedule.epochs,
         "versions": course.versions,

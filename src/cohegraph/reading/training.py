@@ -121,7 +121,7 @@ def train(
         show_progress: Whether to show the time left.
     """
     if not groups:
-        raise CohegraphError("There is no text to learn from: texts need five sentences or more.", code="too-short")
+        raise CohegraphError("There is no text to learn from.", code="no-texts")
     with one_thread(), torch.random.fork_rng([]):
         torch.manual_seed(schedule.seed)
         random = np.random.default_rng(schedule.seed)

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +24,8 @@ from cohegraph.text.heads_network import Floats, HeadsNetwork, HeadsShape, Sente
 from cohegraph.text.reader import Reading, State
 
 _ABOUT, _WEIGHTS, _FORMAT = "heads.json", "heads.safetensors", 1
+# Longer texts are judged in windows that overlap by half: memory grows with the square of the sentences.
+_WINDOW = 512
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,9 @@ class Judgement:
 
     Shapes: ``boundaries`` (S - 1,): that the boundary after a sentence holds; ``belonging`` (S,): that a sentence
     belongs to the text; ``related`` (S, S): that a sentence (row) and a later one (column) are from the same text, and
-    0 for all other pairs. ``score`` compares
-    versions of one text: the higher, the more coherent. ``gains`` (S, S): how much lower the mean loss per token of a
-    sentence is after an earlier one than alone, in nats, as predicted; None if the heads have not learnt it.
+    0 for all other pairs. ``score`` compares versions of one text: the higher, the more coherent. ``gains`` (S, S): how
+    much lower the mean loss per token of a sentence is after an earlier one than alone, in nats, as predicted; None if
+    the heads have not learnt it. In texts of more than 512 sentences, distant pairs are 0, too.
     """
 
     boundaries: Floats
@@ -74,9 +77,27 @@ class Heads:
     def judge(self, reading: Reading, vectors: Floats) -> Judgement:
         """What they say of a text that was read, and its sentences encoded."""
         sentences = Sentences.of(reading, vectors)
-        if not len(sentences):
+        size = len(sentences)
+        if not size:
             none = np.zeros(0, dtype=np.float32)
             return Judgement(none, none, none.reshape(0, 0), 0.0, none.reshape(0, 0) if self.shape.gains else None)
+        if size <= _WINDOW:
+            return self._judge(sentences)
+        boundaries, belonging = np.zeros(size - 1, dtype=np.float32), np.zeros(size, dtype=np.float32)
+        # Memory that is never written to costs nothing.
+        related, gains = (np.zeros((size, size), dtype=np.float32) for _ in range(2))
+        score = 0.0
+        for begin, own, end in _windows(size):
+            found, to = self._judge(sentences.part(begin, begin + _WINDOW)), min(begin + _WINDOW, size)
+            boundaries[own : min(end, size - 1)] = found.boundaries[own - begin : end - begin]
+            belonging[own:end] = found.belonging[own - begin : end - begin]
+            related[own:end, begin:to] = found.related[own - begin : end - begin]
+            if found.gains is not None:
+                gains[own:end, begin:to] = found.gains[own - begin : end - begin]
+            score += found.score * (end - own) / size
+        return Judgement(boundaries, belonging, related, score, gains if self.shape.gains else None)
+
+    def _judge(self, sentences: Sentences) -> Judgement:
         with torch.inference_mode():
             found = self._network(Texts.of([sentences]))
         boundaries, belonging, related = (
@@ -90,14 +111,14 @@ class Heads:
         """Write them to a folder, which is new or replaced as a whole."""
         weights = {name: tensor.half().contiguous() for name, tensor in self._network.state_dict().items()}
         content = save(weights)
-        about = {
+        about: dict[str, Any] = {
             "format": _FORMAT,
             "shape": asdict(self.shape),
             "reader": self.reader,
             "encoder": self.encoder,
             "figures": self.figures,
-            "sha256": hashlib.sha256(content).hexdigest(),
         }
+        about["sha256"] = _sha256(about, content)
         with new_folder(folder) as work:
             write_atomically(work / _WEIGHTS, content)
             write_atomically(work / _ABOUT, json.dumps(about, indent=1) + "\n")
@@ -128,8 +149,8 @@ class Heads:
     def _restored(cls, about: dict[str, Any], content: bytes) -> Self:
         if about["format"] != _FORMAT:
             raise ValueError("their format is not known")
-        if hashlib.sha256(content).hexdigest() != about["sha256"]:
-            raise ValueError("the weights are not those that were written")
+        if _sha256(about, content) != about["sha256"]:
+            raise ValueError("they are not what was written")
         shape = HeadsShape(**{**about["shape"], "states": tuple(about["shape"]["states"])})
         if not shape.is_possible:
             raise ValueError("their shape is not possible")
@@ -143,6 +164,19 @@ class Heads:
         if not (isinstance(about["reader"], str) and isinstance(about["encoder"], str)):
             raise TypeError("reader and encoder must have names")
         return cls(network, about["reader"], about["encoder"], about["figures"])
+
+
+def _sha256(about: Mapping[str, Any], content: bytes) -> str:
+    """The hash of all that is written: the weights, and what is said about them."""
+    rest = {name: value for name, value in about.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode() + content).hexdigest()
+
+
+def _windows(size: int) -> list[tuple[int, int, int]]:
+    """Windows of a long text: where each begins, and from where to where its sentences are its own."""
+    begins = [*range(0, size - _WINDOW, _WINDOW // 2), size - _WINDOW]
+    ends = [(begin + following + _WINDOW) // 2 for begin, following in pairwise(begins)]
+    return list(zip(begins, [0, *ends], [*ends, size], strict=True))
 
 
 class _NoNormalWeights(TorchFunctionMode):

@@ -119,7 +119,11 @@ class Sentences:
 
     def first(self, sentences: int) -> Sentences:
         """The same of the first sentences alone: a reader knows nothing of what follows."""
-        return Sentences(self.states[:sentences], self.figures[:sentences], self.vectors[:sentences])
+        return self.part(0, sentences)
+
+    def part(self, begin: int, end: int) -> Sentences:
+        """The same of some sentences in a row."""
+        return Sentences(self.states[begin:end], self.figures[begin:end], self.vectors[begin:end])
 
     @property
     def document(self) -> Floats:

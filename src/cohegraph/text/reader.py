@@ -34,6 +34,8 @@ _FIRST_TOKENS = 4
 _WINDOW, _CONTEXT = 2_048, 512
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _LEAST = 1e-6
+# Later sentences that are read at once after a sentence. Fixed: what is read together may change the last digits.
+_LATER = 7
 _STATE = re.compile(r"(mean|first|last)-([1-9]\d*)")
 
 
@@ -245,14 +247,16 @@ def exact_gains(reader: Reader, document: Document, pairs: Iterable[tuple[int, i
         pairs: The pairs, as numbers of an earlier and a later sentence. All others are not a number.
     """
     size = len(document.sentences)
-    targets = defaultdict[int, list[int]](list)
+    targets = defaultdict[tuple[int, int], list[int]](list)
     for source, target in sorted(pairs):
-        targets[source].append(target)
+        targets[source, (target - source - 1) // _LATER].append(target)
     found = np.full((size, size), np.nan, dtype=np.float32)
     if targets:
         alone = reader.alone(document)
-        for source, later in targets.items():
-            found[source, later] = alone[later] - reader.after(document, source, later)
+        for (source, part), asked in targets.items():
+            begin = source + 1 + part * _LATER
+            after = reader.after(document, source, range(begin, min(begin + _LATER, size)))
+            found[source, asked] = alone[asked] - after[np.array(asked) - begin]
     return found
 
 

@@ -231,7 +231,7 @@ def _recorded(source: Source) -> Losses | None:
         losses = Losses(float(record["losses"]["float32"]), float(record["losses"]["int8"]))
     except (OSError, DamagedFileError, KeyError, TypeError, ValueError):
         return None
-    return losses if losses.float32 > 0 else None
+    return losses if all(math.isfinite(one) and one > 0 for one in (losses.float32, losses.int8)) else None
 
 
 def _write(folder: Path, source: Source, checkpoint: Checkpoint, *, show_progress: bool) -> None:

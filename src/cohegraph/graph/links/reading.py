@@ -55,13 +55,13 @@ class ExactContextLinker(Linker):
 
 def _fall(gains: FloatArray, sources: Sequence[int], targets: Sequence[int]) -> FloatArray:
     """The share by which the perplexity falls."""
-    chosen = _of_both(gains)[np.ix_(sources, targets)]
+    chosen = _of_both(gains, sources, targets)
     return np.asarray(-np.expm1(-np.maximum(chosen, 0)), dtype=np.float32)
 
 
-def _of_both(values: FloatArray) -> FloatArray:
+def _of_both(values: FloatArray, sources: Sequence[int], targets: Sequence[int]) -> FloatArray:
     """Values of an earlier and a later sentence, whichever of the two comes first."""
-    return np.asarray(np.triu(values) + np.triu(values, 1).T, dtype=np.float32)
+    return np.asarray(values[np.minimum.outer(sources, targets), np.maximum.outer(sources, targets)])
 
 
 class ReadingLinker(Linker):
@@ -78,4 +78,4 @@ class ReadingLinker(Linker):
 
     def strengths(self, document: Document, sources: Sequence[int], targets: Sequence[int]) -> FloatArray:
         """The probability that two sentences are from the same text."""
-        return _of_both(self.parts.read(document).judgement.related)[np.ix_(sources, targets)]
+        return _of_both(self.parts.read(document).judgement.related, sources, targets)
