@@ -20,6 +20,7 @@ kind, with foreign sentences from other dev pieces. The configurations:
     pieces-1000             the first 1,000 training pieces
     layers-10-18            the mean states of layers 10 and 18 alone
     states-mean-10+last-18  any of the kept states
+    up-to-18                the states up to layer 18 and no losses: all that a reader has that stops there
     without-fiction         no training piece of this genre, and no foreign sentence from it
     without-order           no corruption of this group: order, foreign, joins or words
 
@@ -78,6 +79,7 @@ CONFIGURATIONS = (
     *(f"without-{group}" for group in GROUPS),
     *("pieces-1000", "pieces-3000", "pieces-10000"),
     *(f"layers-{layers}@3000" for layers in ("10", "18", "26", "30", "10-18", "18-30", "10-18-30")),
+    *(f"up-to-{layer}@3000" for layer in (10, 18, 26)),
 )
 # Pieces in a portion: a process that is killed loses one portion.
 _PORTION = 32
@@ -114,14 +116,21 @@ class Portion:
 
 @dataclass(frozen=True)
 class ChosenStates:
-    """A folder of examples with some of its states."""
+    """A folder of examples with some of its states, and with or without losses."""
 
     folder: ExampleFolder
     columns: np.ndarray
+    losses: bool
 
     def sentences(self, examples: Sequence[Any]) -> list[Sentences]:
         """What heads take of the versions of one text."""
-        return [replace(one, states=one.states[:, self.columns]) for one in self.folder.sentences(examples)]
+        found = [replace(one, states=one.states[:, self.columns]) for one in self.folder.sentences(examples)]
+        return found if self.losses else [replace(one, figures=_without_losses(one.figures)) for one in found]
+
+
+def _without_losses(figures: np.ndarray) -> np.ndarray:
+    """Figures of sentences of which only the last, the number of tokens, is known."""
+    return np.column_stack([np.zeros_like(figures[:, :-1]), figures[:, -1]])
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,7 @@ class Configuration:
     pieces: int | None = None
     genre: str | None = None
     group: str | None = None
+    losses: bool = True
 
     @classmethod
     def named(cls, name: str, states: tuple[str, ...], genres: set[str]) -> Configuration:
@@ -147,6 +157,9 @@ class Configuration:
             return replace(found, group=value)
         if what == "without" and value in genres:
             return replace(found, genre=value)
+        if what == "up" and (layer := value.removeprefix("to-")).isdecimal():
+            lower = tuple(state for state in states if State.named(state).layer <= int(layer))
+            return replace(found, states=lower, losses=False)
         chosen = value.split("+") if what == "states" else [f"mean-{layer}" for layer in value.split("-")]
         if what in ("states", "layers") and set(chosen) <= set(states):
             return replace(found, states=tuple(chosen))
@@ -233,15 +246,17 @@ class Study:
             sys.exit(f"No {split} piece has been read with these options: run the stage 'examples' first.")
         return found
 
-    def groups(self, portions: Sequence[Portion], states: Sequence[str] | None = None) -> list[Group]:
+    def groups(
+        self, portions: Sequence[Portion], states: Sequence[str] | None = None, *, losses: bool = True
+    ) -> list[Group]:
         """The texts of portions with their versions, and with some of the kept states."""
         groups = groups_of([ExampleFolder(one.folder / one.about()["folder"]) for one in portions])
-        if states is None or tuple(states) == self.states:
+        if states is None or (tuple(states) == self.states and losses):
             return groups
         width = portions[0].about()["state_width"]
         starts = [self.states.index(name) * width for name in states]
         columns = np.concatenate([np.arange(start, start + width) for start in starts])
-        return [replace(group, folder=ChosenStates(group.folder, columns)) for group in groups]
+        return [replace(group, folder=ChosenStates(group.folder, columns, losses)) for group in groups]
 
     @property
     def results(self) -> Path:
@@ -328,27 +343,28 @@ def train_all(study: Study) -> None:
             "versions": _digest(f"{one.text} {one.kind}" for group in groups for one in group.versions),
             "dev": [one.about()["folder"] for one in dev_portions],
             "schedule": vars(schedule),
-        }
+        } | ({} if chosen.losses else {"losses": False})
         if study.is_done(name, about):
             continue
         if study.is_done("full", about):
             remark(f"{name} is the same as full")
             continue
-        course = Course(kinds, VERSIONS, chosen.states, schedule)
-        heads, found = _trained(study, name, course, groups, dev_portions)
+        course = Course(kinds, VERSIONS, chosen.states, schedule=schedule)
+        dev_groups = study.groups(dev_portions, chosen.states, losses=chosen.losses)
+        heads, found = _trained(study, name, course, groups, dev_groups)
         heads.save(study.work / "heads" / name)
         study.keep_result(name, about, pieces=len(groups), **found)
 
 
 def _trained(
-    study: Study, name: str, course: Course, groups: Sequence[Group], dev_portions: Sequence[Portion]
+    study: Study, name: str, course: Course, groups: Sequence[Group], dev_groups: Sequence[Group]
 ) -> tuple[Heads, dict[str, Any]]:
     """The heads of a configuration, and how accurate they are."""
     remark(f"Training {name} on {len(groups)} pieces")
-    begin, first = time.process_time(), dev_portions[0].about()
+    begin, first = time.process_time(), study.read("dev")[0].about()
     shape = HeadsShape(tuple(course.states), first["state_width"], first["vector_width"])
     network = train(groups, shape, course.schedule, show_progress=True)
-    seconds, dev_groups = time.process_time() - begin, study.groups(dev_portions, course.states)
+    seconds = time.process_time() - begin
     measured, found = measure(study, network, dev_groups)
     remark(f"{name}, {seconds:.0f} seconds: {measured.in_words()}")
     figures = figures_of(course, groups, dev_groups, measured, len(groups), len(dev_groups))
@@ -362,7 +378,7 @@ def _digest(lines: Iterable[str]) -> str:
 def _groups(study: Study, portions: Sequence[Portion], chosen: Configuration) -> Iterator[Group]:
     """The training texts of a configuration with the versions that it may see."""
     donors = {text: kinds for one in portions for text, kinds in one.about()["donors"].items()}
-    for group in study.groups(portions, chosen.states)[: chosen.pieces]:
+    for group in study.groups(portions, chosen.states, losses=chosen.losses)[: chosen.pieces]:
         original, *corrupted = group.versions
         if chosen.genre is not None and study.genres[original.text] == chosen.genre:
             continue

@@ -61,7 +61,7 @@ def tables(results: Results, genres: Genres, left_out: Sequence[str]) -> Iterato
         _without_kinds(results),
         _breaks(results),
         _variants("learning-curve", "Training pieces", results, ("full", "pieces-")),
-        _variants("layers", "States of the reader", results, ("full", "pieces-", "layers-", "states-")),
+        _variants("layers", "States of the reader", results, ("full", "pieces-", "layers-", "states-", "up-to-")),
     ):
         if len(table.rows) > 1:
             yield table
@@ -271,7 +271,8 @@ def _variants(name: str, title: str, results: Results, beginnings: tuple[str, ..
         whole = _right(results, one, _kinds(results))
         areas = [Number(found["accuracy"][area], decimals=3) for area in ("boundaries", "belonging", "related")]
         minutes = Number(found["seconds"] / 60, decimals=1)
-        about = (", ".join(found["about"]["states"]), Number(found["pieces"], decimals=0))
+        states = ", ".join(found["about"]["states"]) + ("" if found["about"].get("losses", True) else "; no losses")
+        about = (states, Number(found["pieces"], decimals=0))
         rows.append((*about, _percent(whole.mean), *groups, *areas, minutes))
     columns = ("states", "pieces", "mean", *GROUPS, "boundaries", "belonging", "related", "minutes")
     width = max((_right(results, one, _kinds(results)).half_width for one in chosen), default=0.0)
