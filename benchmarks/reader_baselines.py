@@ -11,6 +11,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any, NamedTuple
 
 import torch
@@ -83,12 +84,23 @@ def baselines(study: Any, measure: Callable[..., Any]) -> None:
     if not study.is_done("length", dev):
         words = {text: float(len(text.split())) for pair in pairs for text in (pair.original, pair.corrupted)}
         study.keep_result("length", dev, right=_right(pairs, words))
+    texts = sorted({pair.text for pair in pairs})
+    Random(study.seed).shuffle(texts)
+    judged = set(texts[: study.options.baseline_dev])
+    pairs = [pair for pair in pairs if pair.text in judged]
     for name, changes in (("entity-grid", {}), ("moon-2019", {"epochs": study.options.baseline_epochs})):
-        about = dev | {"training": _digest([*map(str, training)]), "changes": changes}
+        about = dev | {"training": _digest([*map(str, training)]), "judged": len(judged), "changes": changes}
         if not study.is_done(name, about):
             scores, seconds = _ranked(study, name, changes, training, pairs)
             pieces = len({pair.text for pair in training})
-            found = {"pairs": len(training), "pieces": pieces, "seconds": seconds, "right": _right(pairs, scores)}
+            right = _right(pairs, scores)
+            found = {
+                "pairs": len(training),
+                "pieces": pieces,
+                "judged": len(judged),
+                "seconds": seconds,
+                "right": right,
+            }
             study.keep_result(name, about, **found)
             remark(f"{name}: trained on {len(training)} pairs of {pieces} pieces in {seconds:.0f} seconds")
 

@@ -21,6 +21,7 @@ kind, with foreign sentences from other dev pieces. The configurations:
     layers-10-18            the mean states of layers 10 and 18 alone
     states-mean-10+last-18  any of the kept states
     up-to-18                the states up to layer 18 and no losses: all that a reader has that stops there
+    up-to-0                 nothing of the reader: the encoder's vectors alone
     without-fiction         no training piece of this genre, and no foreign sentence from it
     without-order           no corruption of this group: order, foreign, joins or words
 
@@ -79,7 +80,7 @@ CONFIGURATIONS = (
     *(f"without-{group}" for group in GROUPS),
     *("pieces-1000", "pieces-3000", "pieces-10000"),
     *(f"layers-{layers}@3000" for layers in ("10", "18", "26", "30", "10-18", "18-30", "10-18-30")),
-    *(f"up-to-{layer}@3000" for layer in (10, 18, 26)),
+    *(f"up-to-{layer}@3000" for layer in (0, 10, 18, 26)),
 )
 # Pieces in a portion: a process that is killed loses one portion.
 _PORTION = 32
@@ -255,7 +256,7 @@ class Study:
             return groups
         width = portions[0].about()["state_width"]
         starts = [self.states.index(name) * width for name in states]
-        columns = np.concatenate([np.arange(start, start + width) for start in starts])
+        columns = np.array([column for start in starts for column in range(start, start + width)], dtype=np.int64)
         return [replace(group, folder=ChosenStates(group.folder, columns, losses)) for group in groups]
 
     @property
@@ -491,7 +492,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--share", default="0/1", help="K/N: every Nth portion or configuration, from K on")
     parser.add_argument("--gains", type=int, default=1_000, help="training pieces to learn gains from")
     parser.add_argument("--dev-gains", type=int, default=200, help="dev pieces to compare gains on")
-    parser.add_argument("--baseline-pieces", type=int, default=2_000, help="training pieces of the baselines")
+    parser.add_argument("--baseline-pieces", type=int, default=800, help="training pieces of the baselines")
+    parser.add_argument("--baseline-dev", type=int, default=100, help="dev pieces of the baselines that are trained")
     parser.add_argument("--baseline-epochs", type=int, default=8, help="how often Moon et al. (2019) sees each pair")
     parser.add_argument("--out", type=Path, default=DEFAULT_HEADS, help="where to ship heads to")
     options = parser.parse_intermixed_args()

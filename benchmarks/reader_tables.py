@@ -151,7 +151,7 @@ def _by_kind(results: Results) -> Table:
         f"Heads were trained on {results['full']['pieces']:,} pieces. "
         + " ".join(
             f"{SYSTEMS[name]}: {results[name]['pairs']:,} pairs of {results[name]['pieces']:,} of these pieces, "
-            f"{results[name]['seconds'] / 60:.1f} minutes."
+            f"{results[name]['seconds'] / 60:.1f} minutes; measured on {results[name]['judged']} of the dev pieces."
             for name in ("entity-grid", "moon-2019")
             if name in results
         ),

@@ -69,9 +69,12 @@ def test_the_cost_of_a_ranking_by_hand():
 
 @pytest.mark.parametrize("objective", OBJECTIVES[:3], ids=lambda one: one.kind)
 @pytest.mark.parametrize("class_weights", ["none", "balanced"])
-def test_the_parts_of_a_loss_add_up(objective, class_weights):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_parts_of_a_loss_add_up(objective, class_weights, weighted):
     generator = np.random.default_rng(1)
     wanted = targets(objective, generator)
+    if weighted:
+        wanted = Targets(wanted.values, wanted.groups, generator.random(12) + 0.1)
     outputs = torch.from_numpy(generator.normal(size=(12, objective.outputs)))
     loss = objective.loss(wanted, torch.float64, class_weights)
     parts = sum(loss(outputs[rows], rows) for rows in (slice(0, 5), slice(5, 7), slice(7, 12)))
@@ -84,6 +87,29 @@ def test_gradients_are_those_of_differences(objective):
     wanted = targets(objective, generator, documents=8)
     outputs = torch.tensor(generator.normal(size=(8, objective.outputs)), requires_grad=True)
     assert torch.autograd.gradcheck(objective.loss(wanted, torch.float64), (outputs,))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda one: one.kind)
+@pytest.mark.parametrize("class_weights", ["none", "balanced"])
+def test_a_document_of_weight_2_counts_as_two(objective, class_weights):
+    generator = np.random.default_rng(4)
+    wanted, outputs = targets(objective, generator), generator.normal(size=(12, objective.outputs))
+    times = generator.integers(1, 4, 12)
+    rows = np.repeat(np.arange(12), times)
+    weighted = Targets(wanted.values, wanted.groups, times.astype(float))
+    options = {"class_weights": class_weights}
+    repeated = loss_of(objective, outputs[rows], wanted[rows], **options)
+    assert loss_of(objective, outputs, weighted, **options) == pytest.approx(repeated)
+    assert loss_of(objective, outputs, wanted, **options) != pytest.approx(repeated)
+    same = Targets(wanted.values, wanted.groups, np.full(12, 0.3))
+    assert loss_of(objective, outputs, same, **options) == pytest.approx(loss_of(objective, outputs, wanted, **options))
+
+
+def test_weights_follow_their_documents():
+    some = Targets(np.array([0, 1]), None, np.array([2.0, 3.0]))
+    assert some[1:].weights.tolist() == [3]
+    assert (some + Targets(np.array([1]))).weights.tolist() == [2, 3, 1]
+    assert (Targets(np.array([1])) + Targets(np.array([0]))).weights is None
 
 
 @given(seed=st.integers(0, 1000), shift=st.floats(-5, 5))

@@ -352,6 +352,26 @@ def test_what_cannot_be_trained_is_said():
         CoherenceModel("majority", SETTINGS).fit(FEATURES[:3], ["a", "b"])
 
 
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_documents_with_more_weight_count_more(name):
+    """Those of the highest level weigh so much that the others hardly matter: more documents are given that level."""
+    model = trained(
+        name, hyper_parameters={"epochs": 20} if "epochs" in system_named(name).of(SETTINGS).hyper_parameters else {}
+    )
+    weights = [500.0 if label == "high" else 1.0 for label in LABELS]
+    weighted = clone(model).fit(FEATURES, LABELS, sample_weight=weights)
+    high = list(model.classes_).index("high")
+    assert weighted.predict_proba(NEW)[:, high].mean() > model.predict_proba(NEW)[:, high].mean() + 0.05
+
+
+@pytest.mark.parametrize("weights", [[1.0] * 29 + [0.0], [1.0] * 29 + [np.nan], ["much"] * 30, 1.0, [[1.0]] * 30])
+def test_weights_that_are_none_are_refused(weights):
+    with refused("bad-weights"):
+        CoherenceModel("majority", SETTINGS).fit(FEATURES, LABELS, sample_weight=weights)
+    with refused("label-count"):
+        CoherenceModel("majority", SETTINGS).fit(FEATURES, LABELS, sample_weight=[1.0] * 29)
+
+
 def test_features_that_lack_something_are_refused():
     bare = replace(FEATURES, material={})
     with refused("missing-material"):

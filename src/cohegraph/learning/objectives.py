@@ -7,7 +7,7 @@ dev documents.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from cohegraph.settings import ClassWeights, ObjectiveKind
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
+_LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -29,28 +30,39 @@ class Targets:
     """What documents should be predicted to be.
 
     Shapes: ``values`` (documents,), level numbers counted from 0, or ratings in [0, 1]; ``groups`` (documents,), group
-    numbers, which only ranking needs.
+    numbers, which only ranking needs; ``weights`` (documents,), how much each document counts in training, where that
+    is not the same for all.
     """
 
     values: npt.NDArray[Any]
     groups: npt.NDArray[np.int64] | None = None
+    weights: npt.NDArray[np.float64] | None = None
 
     @property
     def group_numbers(self) -> npt.NDArray[np.int64]:
         """The group of every document; without groups, all documents are in one."""
         return np.zeros(len(self), dtype=np.int64) if self.groups is None else self.groups
 
+    @property
+    def all_weights(self) -> npt.NDArray[np.float64]:
+        """The weight of every document; without weights, 1."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> "Targets":
-        return Targets(self.values[rows], None if self.groups is None else self.groups[rows])
+        groups, weights = (None if part is None else part[rows] for part in (self.groups, self.weights))
+        return Targets(self.values[rows], groups, weights)
 
     def __add__(self, other: "Targets") -> "Targets":
         values = np.concatenate([self.values, other.values])
-        if self.groups is None or other.groups is None:
-            return Targets(values)
-        return Targets(values, np.concatenate([self.groups, other.groups]))
+        groups = weights = None
+        if self.groups is not None and other.groups is not None:
+            groups = np.concatenate([self.groups, other.groups])
+        if self.weights is not None or other.weights is not None:
+            weights = np.concatenate([self.all_weights, other.all_weights])
+        return Targets(values, groups, weights)
 
 
 class Loss(Protocol):
@@ -69,7 +81,7 @@ class Objective(ABC):
 
     @abstractmethod
     def loss(self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights = "none") -> Loss:
-        """The loss on documents with these targets; only levels can be weighted."""
+        """The loss on documents with these targets; only levels can be weighted by how rare they are."""
 
     @abstractmethod
     def predictions(self, outputs: Floats) -> npt.NDArray[np.float64]:
@@ -109,24 +121,25 @@ class Levels(Objective):
     def loss(self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights = "none") -> Loss:
         """The mean cross-entropy, weighted by level if asked for."""
         classes, weights = self._weighted(targets, dtype, class_weights)
-        total = len(classes) if weights is None else weights[classes].sum()
 
         def loss(outputs: Tensor, rows: slice | None = None) -> Tensor:
-            if rows is None:
-                return cross_entropy(outputs, classes, weight=weights)
-            return cross_entropy(outputs, classes[rows], weight=weights, reduction="sum") / total
+            if weights is None and rows is None:
+                return cross_entropy(outputs, classes)
+            costs = cross_entropy(outputs, classes if rows is None else classes[rows], reduction="none")
+            return _part_of_mean(costs, rows, len(classes), weights)
 
         return loss
 
     def _weighted(
         self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights
     ) -> tuple[Tensor, Tensor | None]:
-        """The level of every document, and the weight of every level."""
-        classes = torch.from_numpy(np.asarray(targets.values, dtype=np.int64))
+        """The level of every document, and its weight, unless all have the same."""
+        classes, weights = torch.from_numpy(np.asarray(targets.values, dtype=np.int64)), _weights(targets, dtype)
         if class_weights == "none":
-            return classes, None
-        counts = torch.bincount(classes, minlength=self.outputs).to(dtype)
-        return classes, len(classes) / (self.outputs * counts.clamp(min=1))
+            return classes, weights
+        counts = torch.bincount(classes, weights, minlength=self.outputs).to(dtype)
+        of_levels = counts.sum() / (self.outputs * counts.clamp(min=_LEAST))
+        return classes, of_levels[classes] if weights is None else of_levels[classes] * weights
 
     def predictions(self, outputs: Floats) -> npt.NDArray[np.float64]:
         """The probability of every level."""
@@ -148,7 +161,7 @@ class Levels(Objective):
     def narrow_targets(self, targets: Targets, columns: Ints) -> Targets:
         """Levels numbered as the columns are."""
         places = np.searchsorted(columns, targets.values, sorter=np.argsort(columns))
-        return Targets(np.argsort(columns)[places], targets.groups)
+        return replace(targets, values=np.argsort(columns)[places])
 
     def learnable(self, targets: Targets, seen: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         """Documents of levels that were seen."""
@@ -177,9 +190,7 @@ class OrdinalLevels(Levels):
             above = logs.flip(1).logcumsumexp(dim=1).flip(1)[:, 1:]
             asked = torch.arange(outputs.shape[1] - 1)
             costs = -torch.where(classes[:, None] <= asked, at_most, above).mean(dim=1)
-            if weights is None:
-                return costs.sum() / len(every)
-            return (costs * weights[classes]).sum() / weights[every].sum()
+            return _part_of_mean(costs, rows, len(every), weights)
 
         return loss
 
@@ -191,13 +202,14 @@ class Rating(Objective):
 
     def loss(self, targets: Targets, dtype: torch.dtype, class_weights: ClassWeights = "none") -> Loss:
         """The mean cross-entropy."""
-        ratings = torch.from_numpy(np.asarray(targets.values)).to(dtype)
+        ratings, weights = torch.from_numpy(np.asarray(targets.values)).to(dtype), _weights(targets, dtype)
 
         def loss(outputs: Tensor, rows: slice | None = None) -> Tensor:
-            if rows is None:
+            if weights is None and rows is None:
                 return binary_cross_entropy_with_logits(outputs[:, 0], ratings)
-            part = binary_cross_entropy_with_logits(outputs[:, 0], ratings[rows], reduction="sum")
-            return part / len(ratings)
+            wanted = ratings if rows is None else ratings[rows]
+            costs = binary_cross_entropy_with_logits(outputs[:, 0], wanted, reduction="none")
+            return _part_of_mean(costs, rows, len(ratings), weights)
 
         return loss
 
@@ -214,7 +226,7 @@ class Ranking(Objective):
     """An order within groups: the mean logistic loss over all pairs of a group that differ in rating.
 
     Ratings of different groups are never compared, so groups may use different scales. Only differences between scores
-    mean something.
+    mean something. The weight of a pair is the product of the weights of its documents.
     """
 
     kind = "ranking"
@@ -224,6 +236,8 @@ class Ranking(Objective):
         higher, lower = (torch.from_numpy(np.concatenate(part)) for part in zip(*_pairs(targets), strict=True))
         if not len(higher):
             raise nothing_to_rank("documents")
+        of_documents = _weights(targets, dtype)
+        weights = None if of_documents is None else of_documents[higher] * of_documents[lower]
 
         def loss(outputs: Tensor, rows: slice | None = None) -> Tensor:
             if rows is not None:
@@ -232,7 +246,7 @@ class Ranking(Objective):
                     "choose another objective.",
                     code="ranking-in-chunks",
                 )
-            return softplus(outputs[lower, 0] - outputs[higher, 0]).mean()
+            return _part_of_mean(softplus(outputs[lower, 0] - outputs[higher, 0]), None, len(higher), weights)
 
         return loss
 
@@ -243,6 +257,18 @@ class Ranking(Objective):
     def predictions(self, outputs: Floats) -> npt.NDArray[np.float64]:
         """The score as it is."""
         return outputs.astype(np.float64)
+
+
+def _weights(targets: Targets, dtype: torch.dtype) -> Tensor | None:
+    """The weights of documents, if there are any."""
+    return None if targets.weights is None else torch.from_numpy(np.asarray(targets.weights)).to(dtype)
+
+
+def _part_of_mean(costs: Tensor, rows: slice | None, number: int, weights: Tensor | None) -> Tensor:
+    """The mean of all costs, or the part of it that some rows have, given how many costs there are in all."""
+    if weights is None:
+        return costs.mean() if rows is None else costs.sum() / number
+    return (costs * (weights if rows is None else weights[rows])).sum() / weights.sum()
 
 
 def nothing_to_rank(which: str) -> CohegraphError:

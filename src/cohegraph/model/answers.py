@@ -11,7 +11,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.features import Features
 from cohegraph.labels import Labels, as_labels, as_ratings
 from cohegraph.learning.objectives import Objective, Targets, group_rows, nothing_to_rank, objective_of
-from cohegraph.model.label_checks import check_count, check_groups, checked_labels
+from cohegraph.model.label_checks import check_count, check_groups, checked_labels, checked_weights
 from cohegraph.settings import ObjectiveSettings, Settings
 from cohegraph.systems.system import Graded
 
@@ -36,12 +36,20 @@ class Answers:
 
     @classmethod
     def of(
-        cls, labels: Labels, groups: Sequence[Any] | None, levels: Sequence[Any] | None, settings: ObjectiveSettings
+        cls,
+        labels: Labels,
+        groups: Sequence[Any] | None,
+        levels: Sequence[Any] | None,
+        settings: ObjectiveSettings,
+        weights: npt.ArrayLike | None = None,
     ) -> Self:
-        """Check the labels of training documents and number them."""
+        """Check the labels and the weights of training documents, and number the labels."""
         encoded = checked_labels(labels, groups, levels, settings)
         values = level_numbers(encoded.values, encoded.levels) if settings.is_of_levels else encoded.values
-        objective, targets = objective_of(settings.kind, len(encoded.classes)), Targets(values, group_numbers(groups))
+        objective = objective_of(settings.kind, len(encoded.classes))
+        targets = Targets(
+            values, group_numbers(groups), None if weights is None else checked_weights(weights, len(values))
+        )
         if not objective.can_learn(targets):
             raise nothing_to_rank("documents")
         return cls(objective, targets, encoded.classes, encoded.levels, encoded.ordered)

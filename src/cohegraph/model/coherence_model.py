@@ -177,6 +177,7 @@ class CoherenceModel(Estimator):
         labels: Labels,
         *,
         groups: Sequence[Any] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
         dev: tuple[Texts, Labels] | tuple[Texts, Labels, Sequence[Any]] | None = None,
         on_epoch: Callable[[int, Self], None] | None = None,
         bare: bool = False,
@@ -189,6 +190,8 @@ class CoherenceModel(Estimator):
             labels: Their levels, any two or more different strings or whole numbers; or their ratings, where these are
                 learnt (`objective.kind`).
             groups: What each document belongs to (a prompt, a source): ranking compares documents of a group only.
+            sample_weight: How much each document counts; by default all count the same. In a ranking, the weight of a
+                pair is the product of the weights of its documents.
             dev: Documents and labels, and groups for a ranking, to choose the epoch with. Without them
                 `training.dev_share` of the documents are held out; where that is 0, the last epoch is used.
             on_epoch: Called after every epoch with its number and the model as it is then.
@@ -197,7 +200,7 @@ class CoherenceModel(Estimator):
             trainer: How to train, by default in memory; see `cohegraph.scale.training.ChunkTrainer`.
         """
         system, settings = self.resolved_system, self.resolved_settings
-        answers = Answers.of(labels, groups, self.levels, settings.objective)
+        answers = Answers.of(labels, groups, self.levels, settings.objective, sample_weight)
         check_count(len(texts), "labels", len(answers.targets))
         features = self.featurize(texts)
         further = None if dev is None else (self.featurize(dev[0]), *dev[1:])

@@ -35,6 +35,22 @@ def checked_labels(
     return EncodedLabels(ratings, np.array([]), _level_names(settings, levels), ordered=True)
 
 
+def checked_weights(weights: npt.ArrayLike, documents: int) -> npt.NDArray[np.float64]:
+    """How much each training document counts."""
+    try:
+        found = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.array(np.nan)
+    if found.ndim == 1:
+        check_count(documents, "weights", len(found))
+    if found.ndim != 1 or not (np.isfinite(found) & (found > 0)).all():
+        raise CohegraphError(
+            "The weights of documents must be a list of numbers above 0: leave out documents that should not count.",
+            code="bad-weights",
+        )
+    return found
+
+
 def check_count(documents: int, what: str, found: int, which: str = "documents") -> None:
     """Raise where there is not one of something for every document."""
     if found != documents:

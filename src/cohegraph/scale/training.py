@@ -67,7 +67,8 @@ class ChunkTrainer(Trainer):
         if self.checkpoints is not None:
             about = (self.corpus, task.vectors.shape, task.objective, settings.model_dump_json())
             training = hashlib.sha256(repr(about).encode())
-            for array in (task.targets.values, graph.frequency, graph.pattern_degrees):
+            weights = [] if task.targets.weights is None else [task.targets.weights]
+            for array in (task.targets.values, *weights, graph.frequency, graph.pattern_degrees):
                 training.update(array.tobytes())
             place = checkpoint(self.checkpoints, self._begun)
             file = CheckpointFile(place, training.hexdigest(), writes=self.team.rank == 0)

@@ -59,7 +59,9 @@ class _Cliques(Network):
             return super().loss(batch, targets, objective)
         owner, classes = pieces.owners(batch.documents), torch.from_numpy(targets.values)
         losses = nll_loss(self(batch).log_softmax(dim=1), classes[owner], reduction="none")
-        return pieces.means(losses, batch.documents).mean()
+        of_documents = pieces.means(losses, batch.documents)
+        weights = torch.from_numpy(targets.all_weights).to(losses.dtype)
+        return (of_documents * weights).sum() / weights.sum()
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,11 @@ class Majority(System):
 
     def fit(self, lesson: Lesson) -> _Constant:
         """Count."""
-        values, outputs = lesson.training.targets.values, lesson.objective.outputs
+        targets, outputs = lesson.training.targets, lesson.objective.outputs
+        values, weights = targets.values, targets.all_weights
         if isinstance(lesson.objective, Levels):
-            return _Constant(lesson.objective, np.bincount(values, minlength=outputs) / len(values))
-        return _Constant(lesson.objective, np.full(outputs, values.mean()))
+            return _Constant(lesson.objective, np.bincount(values, weights, outputs) / weights.sum())
+        return _Constant(lesson.objective, np.full(outputs, np.average(values, weights=weights)))
 
     def restored(self, arrays: Arrays, objective: Objective) -> _Constant:
         """The shares."""

@@ -92,7 +92,7 @@ def _logistic(inputs: Floats, targets: Targets, objective: Objective, strength: 
     from sklearn.linear_model import LogisticRegression
 
     regression = LogisticRegression(C=strength, max_iter=_STEPS)
-    regression.fit(inputs, targets.values)
+    regression.fit(inputs, targets.values, targets.weights)
     known = np.unique(targets.values)
     coefficients, intercepts = np.zeros((inputs.shape[1], objective.outputs)), np.zeros(objective.outputs)
     # Of two levels, scikit-learn keeps the second alone: the first has zeros.
