@@ -12,6 +12,7 @@ from cohegraph.errors import CohegraphError
 from cohegraph.features.mapped_vectors import MappedVectors
 from cohegraph.graph.entity_grid import EntityGrid
 from cohegraph.settings import Settings
+from cohegraph.text.reader import FIGURES
 from cohegraph.text.token_sequence import TokenSequence
 
 if TYPE_CHECKING:
@@ -68,6 +69,21 @@ class DocumentReading:
             np.array([judgement.score], dtype=np.float32),
             states.astype(np.float16),
             np.zeros(0, dtype=np.float32) if alone is None else alone,
+        )
+
+    @classmethod
+    def blank(cls, width: int) -> "DocumentReading":
+        """That of a document without a sentence; ``width`` is how many numbers its states are."""
+        none, numbers = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
+        states = np.zeros((1, width), dtype=np.float16)
+        return cls(
+            numbers,
+            np.zeros((0, len(FIGURES)), dtype=np.float32),
+            none,
+            none,
+            np.zeros(1, dtype=np.float32),
+            states,
+            none,
         )
 
 

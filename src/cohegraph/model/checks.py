@@ -13,6 +13,7 @@ from cohegraph.features import OF_LINKER, SEQUENCES, Features, Featurizer, Linke
 from cohegraph.graph.links.linker import FIRST_VERSION
 from cohegraph.settings import Settings
 from cohegraph.text.document import Document
+from cohegraph.text.readers import DEFAULT_READER
 
 if TYPE_CHECKING:
     from cohegraph.model.learnt import Learnt
@@ -41,6 +42,11 @@ def features_of(
     ``places`` are compared too, they may come from parts that were elsewhere.
     """
     settings = featurizer.settings
+    if "reading" in needs and not settings.reader.judges:
+        raise CohegraphError(
+            f"This system needs a reader: set reader.source={DEFAULT_READER} (--set on the command line).",
+            code="no-reader",
+        )
     if not isinstance(texts, Features):
         return featurizer.featurize(_checked(texts), needs=needs, show_progress=show_progress)
     if texts.settings is not None:
@@ -111,5 +117,6 @@ def check_like_training(features: Features, learnt: "Learnt") -> None:
 
 
 def widths_of(features: Features, needs: Collection[str]) -> dict[str, int]:
-    """How long the token vectors are that a system reads."""
-    return {name: np.asarray(features.sequences(name)[0].vectors).shape[1] for name in SEQUENCES if name in needs}
+    """How long the token vectors are that a system reads, and how many numbers the states of a reading are."""
+    found = {name: np.asarray(features.sequences(name)[0].vectors).shape[1] for name in SEQUENCES if name in needs}
+    return found | ({"reading": features.readings[0].states.size} if "reading" in needs else {})

@@ -35,7 +35,7 @@ class Description(BaseModel):
     ordered: bool
     documents: int = Field(ge=1, lt=2**53)
     dimensions: int = Field(ge=1, lt=2**20)
-    widths: dict[Literal["states", "words"], Annotated[int, Field(ge=1, lt=2**20)]]
+    widths: dict[Literal["states", "words", "reading"], Annotated[int, Field(ge=1, lt=2**20)]]
     parts: dict[str, str]
     training: dict[str, Any]
     settings: dict[str, Any]

@@ -41,7 +41,7 @@ class Learnt:
         ordered: Whether that order is known.
         documents: How many documents it learnt from.
         dimensions: The length of document vectors.
-        widths: The length of token vectors, of the kinds that the system reads.
+        widths: The length of token vectors, and of the states of a reading, where the system reads them.
         parts: The identities of the pretrained parts.
         training: Figures for people.
         calibration: How sure to be.

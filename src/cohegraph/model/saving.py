@@ -9,6 +9,7 @@ from scipy import sparse
 from cohegraph.errors import CohegraphError
 from cohegraph.explain.neighbours import Neighbours
 from cohegraph.features import TALLIES, Features, Material, patterns_of
+from cohegraph.features.document_features import DocumentReading
 from cohegraph.graph.entity_grid import build_entity_grid
 from cohegraph.labels import encode_labels
 from cohegraph.learning.objectives import objective_of
@@ -106,7 +107,10 @@ def _blank(settings: Settings, about: Description) -> Features:
     none = np.zeros(0, dtype=np.int64)
     material: dict[Material, tuple[Any, ...]] = {"grid": (build_entity_grid(0, ()),)}
     for name, width in about.widths.items():
-        material[name] = (TokenSequence(np.zeros((0, width), dtype=np.float16), none, none),)
+        if name == "reading":
+            material[name] = (DocumentReading.blank(width),)
+        else:
+            material[name] = (TokenSequence(np.zeros((0, width), dtype=np.float16), none, none),)
     return Features(
         sparse.csr_array(np.ones((1, len(patterns_of(settings))), dtype=np.int64)),
         np.zeros((1, about.dimensions), dtype=np.float32),

@@ -25,6 +25,7 @@ PLACES = {
     "jeon-strube-2020-centering": "jeon_strube_2020_centering:CenteringModel",
     "jeon-strube-2020-incremental": "jeon_strube_2020_incremental:IncrementalModel",
     "encoder": "regression:EncoderRegression",
+    "reading": "reading:ReadingRegression",
     "subgraph-features": "mesgar_strube_2016:SubgraphFeatures",
     "dnn": "dnn:EncoderNetwork",
     "sgc": "sgc:SimpleGraphConvolution",

@@ -34,9 +34,18 @@ class LinearModel(Fitted):
     coefficients: Floats
     intercepts: Floats
     seen: npt.NDArray[np.uint8]
+    farthest: float | None = None
 
     @classmethod
-    def fit(cls, matrix: Floats, lesson: Lesson, strength: float, inputs: Callable[[Features], Floats]) -> Self:
+    def fit(
+        cls,
+        matrix: Floats,
+        lesson: Lesson,
+        strength: float,
+        inputs: Callable[[Features], Floats],
+        importance: Floats | None = None,
+        farthest: float | None = None,
+    ) -> Self:
         """Minimise the penalised loss of the lesson's objective; nothing is random.
 
         Args:
@@ -44,6 +53,9 @@ class LinearModel(Fitted):
             lesson: What to learn.
             strength: scikit-learn's C: the smaller, the stronger the L2 penalty.
             inputs: What gives the inputs of other documents.
+            importance: What every input is multiplied with once it is standardised, (inputs,): the smaller, the
+                stronger its penalty; by default 1.
+            farthest: Beyond so many standard deviations, an input no longer changes the answer.
         """
         from sklearn.preprocessing import StandardScaler
 
@@ -55,18 +67,28 @@ class LinearModel(Fitted):
         matrix = matrix.astype(np.float64)
         scaler = StandardScaler().fit(np.where(np.isnan(matrix).all(axis=0), 0, matrix))
         fit = _logistic if objective.kind == "levels" else _by_gradients
-        found = fit(_known(scaler.transform(matrix)), lesson.training.targets, objective, strength)
-        return cls(objective, inputs, scaler.mean_, scaler.scale_, *found, seen)
+        standardised = _known(scaler.transform(matrix), farthest)
+        importance = np.ones(matrix.shape[1]) if importance is None else importance
+        coefficients, intercepts = fit(standardised * importance, lesson.training.targets, objective, strength)
+        coefficients = coefficients * importance[:, None]
+        return cls(objective, inputs, scaler.mean_, scaler.scale_, coefficients, intercepts, seen, farthest)
 
     @classmethod
-    def restored(cls, arrays: Arrays, objective: Objective, inputs: Callable[[Features], Floats]) -> Self:
+    def restored(
+        cls,
+        arrays: Arrays,
+        objective: Objective,
+        inputs: Callable[[Features], Floats],
+        farthest: float | None = None,
+    ) -> Self:
         """The model that gave these arrays."""
         shapes = {"mean": "inputs", "scale": "inputs", "coefficients": "inputs outputs"}
         shapes |= {"intercepts": "outputs", "seen": "outputs"}
         expect_shapes(arrays, shapes, outputs=objective.outputs)
         if not (arrays["scale"] > 0).all():
             raise ValueError("a scale is not above 0")
-        return cls(objective, inputs, *(arrays[name] for name in shapes))
+        mean, scale, coefficients, intercepts, seen = (arrays[name] for name in shapes)
+        return cls(objective, inputs, mean, scale, coefficients, intercepts, seen, farthest)
 
     @property
     def parameters(self) -> int:
@@ -77,14 +99,15 @@ class LinearModel(Fitted):
         """Row by row, so that the digits of a document do not depend on the others."""
         if not len(features):
             return np.zeros((0, self.objective.outputs))
-        standardised = _known((self.inputs(features).astype(np.float64) - self.mean) / self.scale)
+        standardised = _known((self.inputs(features).astype(np.float64) - self.mean) / self.scale, self.farthest)
         outputs = np.array([row @ self.coefficients for row in standardised]) + self.intercepts
         return self.objective.predictions(np.where(self.seen, outputs, -np.inf))
 
 
-def _known(standardised: Floats) -> Floats:
-    """A figure that a document does not have (NaN) is taken for the mean."""
-    return np.where(np.isnan(standardised), 0.0, standardised)
+def _known(standardised: Floats, farthest: float | None) -> Floats:
+    """A figure that a document does not have (NaN) is taken for the mean, one that is too far away for the farthest."""
+    known = np.where(np.isnan(standardised), 0.0, standardised)
+    return known if farthest is None else known.clip(-farthest, farthest)
 
 
 def _logistic(inputs: Floats, targets: Targets, objective: Objective, strength: float) -> tuple[Floats, Floats]:
@@ -138,6 +161,8 @@ class Regression(System):
     strength: Strength = 1.0
 
     search: ClassVar[Search] = {"strength": (0.01, 0.1, 1.0, 10.0)}
+    # Beyond so many standard deviations, an input no longer changes the answer.
+    farthest: ClassVar[float | None] = None
 
     @abstractmethod
     def inputs(self, features: Features) -> Floats:
@@ -147,14 +172,19 @@ class Regression(System):
         """The training documents' inputs with those that are not to be learnt from at 0: none."""
         return inputs
 
+    def importance(self, inputs: int) -> Floats:
+        """What every input is multiplied with once it is standardised, (inputs,): the same for all."""
+        return np.ones(inputs)
+
     def fit(self, lesson: Lesson) -> LinearModel:
         """Minimise the penalised loss; nothing is random."""
         matrix = self.used(self.inputs(lesson.training.features))
-        return LinearModel.fit(matrix, lesson, self.strength, self.inputs)
+        importance = self.importance(matrix.shape[1])
+        return LinearModel.fit(matrix, lesson, self.strength, self.inputs, importance, self.farthest)
 
     def restored(self, arrays: Arrays, objective: Objective) -> LinearModel:
         """Means, scales and coefficients."""
-        return LinearModel.restored(arrays, objective, self.inputs)
+        return LinearModel.restored(arrays, objective, self.inputs, self.farthest)
 
 
 @dataclass(frozen=True)
