@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from cohegraph.text.threads import one_thread
+
 LARGEST, SMALLEST, SHIFT = 127.0, 1e-30, 128
 # The most that two neighbouring weights of one sign may have together, so that their products with the largest inputs
 # fit into 16 bits.
@@ -23,6 +25,9 @@ _STEP = 16
 _INPUT_STEP = 4
 # Tokens, inputs and outputs of the product that is tried, and how often.
 _TRIED, _TRIALS = (64, 384, 1536), 5
+# Bytes are multiplied unless that takes so many times as long as with floats. Times vary on a busy machine, and bytes
+# need a quarter of the memory; where the processor has no fast way for them, they take many times as long.
+_SLOWER = 2
 
 
 def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,7 +137,7 @@ def _without_shift(weight: Tensor, scale: Tensor) -> Tensor:
 
 @cache
 def _int8_products_pay(in_pairs: bool = False) -> bool:
-    """Whether this processor multiplies bytes correctly, and faster than floats.
+    """Whether this processor multiplies bytes correctly, and about as fast as floats, or faster.
 
     Those without instructions for it (VNNI) add pairs of products in 16 bits and cut what does not fit, unless weights
     were made for that, and some have no fast way at all. There whole numbers are multiplied as floats, whose sums are
@@ -152,7 +157,8 @@ def _int8_products_pay(in_pairs: bool = False) -> bool:
             return False
     except (AttributeError, RuntimeError):  # torch without oneDNN
         return False
-    return _seconds(lambda: in_bytes(shifted)) < _seconds(lambda: as_floats(shifted))
+    with one_thread():
+        return _seconds(lambda: in_bytes(shifted)) < _SLOWER * _seconds(lambda: as_floats(shifted))
 
 
 def _seconds(run: Callable[[], Tensor]) -> float:
