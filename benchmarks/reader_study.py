@@ -5,6 +5,7 @@
     python benchmarks/reader_study.py gains --work FOLDER                   # reads pairs of sentences, for ship
     python benchmarks/reader_study.py train --work FOLDER                   # all configurations
     python benchmarks/reader_study.py train full layers-10-18 --work FOLDER
+    python benchmarks/reader_study.py measure --work FOLDER                 # the heads that come with cohegraph
     python benchmarks/reader_study.py baselines --work FOLDER
     python benchmarks/reader_study.py table --work FOLDER                   # Markdown, of what is there
     python benchmarks/reader_study.py ship full --work FOLDER               # the heads that come with cohegraph
@@ -49,7 +50,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from common import PROSE, set_threads
-from reader_tables import GROUPS, Results, group_of, tables
+from reader_tables import GROUPS, SHIPPED, Results, group_of, heads_among, tables
 
 from cohegraph.corpora.corruptions import DonorPool, Piece
 from cohegraph.corpora.prose import ProseText
@@ -409,6 +410,15 @@ def measure(study: Study, network: torch.nn.Module, groups: Sequence[Group]) -> 
     return measured, {"accuracy": measured.to_dict(), "genres": genres, "right": right}
 
 
+def measure_shipped(study: Study) -> None:
+    """Measure heads that are trained already: those that come with cohegraph, or others."""
+    heads, portions = Heads.load(study.options.heads), study.read("dev")
+    about = {"heads": heads.identity, "states": heads.shape.states, "dev": [one.about()["folder"] for one in portions]}
+    measured, found = measure(study, heads.network().eval(), study.groups(portions, heads.shape.states))
+    study.keep_result(SHIPPED, about, pieces=heads.figures["texts"], **found)
+    remark(measured.in_words())
+
+
 def run_baselines(study: Study) -> None:
     """Measure what heads are compared with."""
     from reader_baselines import baselines
@@ -419,12 +429,12 @@ def run_baselines(study: Study) -> None:
 def print_tables(study: Study) -> None:
     """Print the tables of all results."""
     results = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(study.results.glob("*.json"))}
-    if "full" not in results:
-        sys.exit("There are no heads of the configuration 'full' yet: run the stage 'train' first.")
-    whole = results["full"]["about"]
+    if not (heads := heads_among(results)):
+        sys.exit("No heads have been measured yet: run the stage 'train' or 'measure' first.")
+    whole = results[heads]["about"]
     for name, result in list(results.items()):
-        if any(result["about"].get(part, whole[part]) != whole[part] for part in ("dev", "schedule")):
-            remark(f"{name} is left out: it was run with other dev pieces or another schedule than full")
+        if result["about"]["dev"] != whole["dev"]:
+            remark(f"{name} is left out: it was run with other dev pieces than {heads}")
             del results[name]
     for table in tables(Results(results, study.weights()), study.genres, LEFT_OUT):
         print(table.markdown())
@@ -465,6 +475,7 @@ STAGES = {
     "examples": examples,
     "gains": read_gains,
     "train": train_all,
+    "measure": measure_shipped,
     "baselines": run_baselines,
     "table": print_tables,
     "ship": ship,
@@ -495,6 +506,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--baseline-pieces", type=int, default=800, help="training pieces of the baselines")
     parser.add_argument("--baseline-dev", type=int, default=100, help="dev pieces of the baselines that are trained")
     parser.add_argument("--baseline-epochs", type=int, default=8, help="how often Moon et al. (2019) sees each pair")
+    parser.add_argument("--heads", type=Path, default=DEFAULT_HEADS, help="the heads of the stage 'measure'")
     parser.add_argument("--out", type=Path, default=DEFAULT_HEADS, help="where to ship heads to")
     options = parser.parse_intermixed_args()
     share = re.fullmatch(r"(\d+)/(\d+)", options.share)

@@ -24,8 +24,11 @@ GROUPS = {
     "joins": ("join", "interleave"),
     "words": ("drop", "repeat", "names", "connective"),
 }
+# The heads that come with cohegraph.
+SHIPPED = "shipped"
 # The columns of the first table.
 SYSTEMS = {
+    SHIPPED: "heads",
     "full": "heads",
     "mean-loss": "mean loss",
     "cosine": "cosine",
@@ -45,6 +48,17 @@ class Results(dict[str, Mapping[str, Any]]):
     def __init__(self, found: Mapping[str, Mapping[str, Any]], weights: Mapping[str, float]) -> None:
         super().__init__(found)
         self.weights = weights
+        self.heads = heads_among(found) or "full"
+
+    @property
+    def systems(self) -> list[str]:
+        """The heads, and what they are compared with."""
+        return [name for name in SYSTEMS if name in self and (name == self.heads or SYSTEMS[name] != "heads")]
+
+
+def heads_among(results: Mapping[str, Any]) -> str | None:
+    """The name of the result that is compared with baselines: that of the heads that ship, or of all pieces."""
+    return next((name for name in (SHIPPED, "full") if name in results), None)
 
 
 def group_of(kind: str) -> str:
@@ -60,7 +74,7 @@ def tables(results: Results, genres: Genres, left_out: Sequence[str]) -> Iterato
         _without_genres(results, genres, left_out),
         _without_kinds(results),
         _breaks(results),
-        _variants("learning-curve", "Training pieces", results, ("full", "pieces-")),
+        _variants("learning-curve", "Training pieces", results, (SHIPPED, "full", "pieces-")),
         _variants("layers", "States of the reader", results, ("full", "pieces-", "layers-", "states-", "up-to-")),
     ):
         if len(table.rows) > 1:
@@ -120,12 +134,12 @@ def _right(results: Results, name: str, kinds: Sequence[str], texts: Sequence[st
 def _kinds(results: Results, group: str | None = None) -> list[str]:
     """The kinds of dev pairs, in the order of their groups."""
     order = list(chain(*GROUPS.values()))
-    found = sorted(results["full"]["right"], key=lambda kind: (order.index(kind.partition(":")[0]), kind))
+    found = sorted(results[results.heads]["right"], key=lambda kind: (order.index(kind.partition(":")[0]), kind))
     return [kind for kind in found if group in (None, group_of(kind))]
 
 
 def _texts(results: Results) -> list[str]:
-    return sorted({text for pairs in results["full"]["right"].values() for text in pairs})
+    return sorted({text for pairs in results[results.heads]["right"].values() for text in pairs})
 
 
 def _percent(value: float, **options: Any) -> Number:
@@ -134,7 +148,7 @@ def _percent(value: float, **options: Any) -> Number:
 
 def _by_kind(results: Results) -> Table:
     """Accuracy by kind of corruption, of heads and of baselines."""
-    systems, kinds, rows = [name for name in SYSTEMS if name in results], _kinds(results), list[tuple[Cell, ...]]()
+    systems, kinds, rows = results.systems, _kinds(results), list[tuple[Cell, ...]]()
     of_kind = {kind: [_right(results, name, [kind]) for name in systems] for kind in kinds}
     for kind, found in of_kind.items():
         shares = with_best([_percent(one.mean) for one in found])
@@ -148,7 +162,7 @@ def _by_kind(results: Results) -> Table:
         f"95 % half-widths: {min(widths):.1f} to {max(widths):.1f} points for a kind, at most "
         f"{max(one.half_width for one in whole):.1f} for the mean. With mean loss the text with the lower loss of a "
         "token is taken for the original, with cosine that with the more similar neighbours, with length the longer.",
-        f"Heads were trained on {results['full']['pieces']:,} pieces. "
+        f"Heads were trained on {results[results.heads]['pieces']:,} pieces. "
         + " ".join(
             f"{SYSTEMS[name]}: {results[name]['pairs']:,} pairs of {results[name]['pieces']:,} of these pieces, "
             f"{results[name]['seconds'] / 60:.1f} minutes; measured on {results[name]['judged']} of the dev pieces."
@@ -166,7 +180,9 @@ def _by_genre(results: Results, genres: Genres) -> Table:
     for genre in sorted({genres[text] for text in _texts(results)}):
         texts = [text for text in _texts(results) if genres[text] == genre]
         kinds = [_kinds(results, group) for group in GROUPS]
-        shares = [_right(results, "full", some, texts).mean for some in (_kinds(results), *kinds, ["join:source"])]
+        shares = [
+            _right(results, results.heads, some, texts).mean for some in (_kinds(results), *kinds, ["join:source"])
+        ]
         rows.append((genre, *map(_percent, shares), Number(len(texts), decimals=0)))
     columns = ("genre", "mean", *GROUPS, "`join:source`", "pieces")
     note = "Heads, in %: the mean over all kinds, over those of each group, and over texts joined within a source."
@@ -233,7 +249,7 @@ def _without_kinds(results: Results) -> Table:
 
 def _breaks(results: Results) -> Table:
     """How well breaks and foreign sentences are found."""
-    names = [name for name in ("full", "cosine", "mean-loss") if name in results]
+    names = [name for name in (results.heads, "cosine", "mean-loss") if name in results]
     figures = [results[name]["accuracy"] for name in names]
     questions = {
         "boundaries": "broken boundaries, area under the ROC curve",
@@ -270,7 +286,7 @@ def _variants(name: str, title: str, results: Results, beginnings: tuple[str, ..
         groups = [_percent(_right(results, one, _kinds(results, group)).mean) for group in GROUPS]
         whole = _right(results, one, _kinds(results))
         areas = [Number(found["accuracy"][area], decimals=3) for area in ("boundaries", "belonging", "related")]
-        minutes = Number(found["seconds"] / 60, decimals=1)
+        minutes = Number(found["seconds"] / 60 if "seconds" in found else np.nan, decimals=1)
         states = ", ".join(found["about"]["states"]) + ("" if found["about"].get("losses", True) else "; no losses")
         about = (states, Number(found["pieces"], decimals=0))
         rows.append((*about, _percent(whole.mean), *groups, *areas, minutes))
