@@ -169,3 +169,11 @@ def test_what_is_found_stands_in_the_text(pieces, start, capitals):
 @given(st.text(max_size=60))
 def test_any_text_can_be_read(text):
     assert all(one.text for one in found(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Orders were given that he should go.", "She was provided that book.", "They sold goods as though they were new."],
+)
+def test_words_that_only_look_like_connectives(text):
+    assert not connectives_of(Sentence(text, 0, len(text), 0, ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections import Counter
 from random import Random
 
@@ -46,7 +47,7 @@ def test_pairs_of_all_kinds_are_written(run, prose, tmp_path):
     told = " ".join(told.split())
     assert f"{len(rows)} pairs from 16 texts" in told
     assert "join:source 16" in told
-    assert "not suitable: names 1, connective 16." in told
+    assert "names 1, connective 16." in told
     for row in rows:
         assert row["text"] != row["original"]
         assert len(row["spans"]) == len(row["origins"])
@@ -145,6 +146,14 @@ def test_bad_input(one_sentence, failing, prose, tmp_path):
     assert failing("corrupt", prose, "--out", out).code == "exists"
     assert out.read_text() == "mine"
     out.unlink()
+    link, pipe, target = tmp_path / "link", tmp_path / "pipe", tmp_path / "target"
+    target.write_text("mine")
+    link.symlink_to(target)
+    os.mkfifo(pipe)
+    for special in (link, pipe):
+        assert failing("corrupt", prose, "--out", special, "--force").code == "is-special"
+    assert link.is_symlink()
+    assert pipe.is_fifo()
     short = tmp_path / "short.txt"
     short.write_text("One sentence.")
     assert failing("corrupt", short, "--out", out).code == "too-short"

@@ -30,6 +30,7 @@ from cohegraph.corpora.corruptions import (
     Version,
     chosen,
     corrupt,
+    equally_often,
     versions_of,
 )
 from cohegraph.corpora.prose import prose_columns, prose_documents, read_prose
@@ -468,6 +469,34 @@ def test_versions_are_drawn_from_the_kinds(pieces, pool):
     alone = DonorPool(pieces[:1])
     assert sum(one is not None for _, one in versions_of(pieces[0], names, alone, versions=3)) == 3
     assert [one for _, one in versions_of(pieces[0], ["insert:work"], alone, versions=3)] == [None]
+
+
+def test_no_version_comes_twice():
+    """Three sentences can be swapped in two ways."""
+    piece = piece_of("The first one stays. The second one goes. The third one waits.")
+    found = [one.corrupted.sentences for _, one in versions_of(piece, ["swap"], DonorPool([piece]), versions=10) if one]
+    assert len(found) == len(set(found)) == 2
+
+
+def test_a_moved_sentence_goes_to_every_place_that_is_far_enough():
+    piece = piece_of(" ".join(f"Sentence number {number} is here." for number in "abcde"))
+    expected = set()
+    for start, end in itertools.product(range(5), repeat=2):
+        if abs(start - end) >= 2:
+            order = [one for one in range(5) if one != start]
+            order.insert(end, start)
+            expected.add(tuple(order))
+    found = (corrupt(piece, "move", version=version).corrupted.origins for version in range(300))
+    assert {tuple(origin.sentence for origin in origins) for origins in found} == expected
+
+
+def test_kinds_are_drawn_equally_often_however_many_donors_they_have():
+    weights = equally_often(chosen(["swap", "join", "insert:work"]))
+    kinds = Counter()
+    for name, weight in weights.items():
+        kinds[name.partition(":")[0]] += weight
+    assert all(total == pytest.approx(1) for total in kinds.values())
+    assert set(kinds) == {"swap", "join", "insert"}
 
 
 def test_names_of_kinds():

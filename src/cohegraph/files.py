@@ -30,7 +30,13 @@ def cache_folder() -> Path:
     folder = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "cohegraph"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except OSError as error:
+        if named:
+            raise CohegraphError(
+                f"COHEGRAPH_CACHE names {named}, which cannot be used as a folder ({error.strerror or error}): name "
+                "another one.",
+                code="cannot-write",
+            ) from None
         folder = Path(tempfile.gettempdir()) / f"cohegraph-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
         folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -83,7 +89,11 @@ def _lock_file(folder: Path) -> IO[str]:
         message = f"{folder} is a file, and a folder of that name is needed: move it, or name another place."
         raise CohegraphError(message, code="foreign-folder") from None
     except OSError as error:
-        raise CohegraphError(f"Nothing can be written to {folder}: {error.strerror}.", code="cannot-write") from None
+        raise CohegraphError(
+            f"Nothing can be written to {folder} ({error.strerror or error}): name another folder; COHEGRAPH_CACHE "
+            "names that of the cache.",
+            code="cannot-write",
+        ) from None
 
 
 def _is_in_place(stream: IO[Any], file: Path) -> bool:
@@ -112,6 +122,17 @@ def new_file(file: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def check_writable(folder: Path) -> None:
+    """Raise where no file can be written to a folder, before any work is done for it."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CohegraphError(
+            f"Nothing can be written to {folder} ({error.strerror or error}): name another folder.", code="cannot-write"
+        ) from None
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:

@@ -91,7 +91,8 @@ class LinkSettings(_Group):
     linkers: tuple[str, ...] = Field(
         ("nouns",),
         min_length=1,
-        description="What links sentences: nouns (Algorithm 1), connective, vectors; several work together.",
+        description="What links sentences: nouns (Algorithm 1), connective, vectors, context, context-exact, reading; "
+        "several work together.",
     )
     combine: Literal["union", "side-by-side"] = Field(
         "union", description="Links of several kinds are counted as one graph, or as one block of patterns for each."

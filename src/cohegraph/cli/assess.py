@@ -60,6 +60,8 @@ def assess(
     parser: options.ParserPlace = None,
     vectors: options.VectorsPlace = None,
     encoder: options.EncoderPlace = None,
+    reader: options.ReaderPlace = None,
+    heads: options.HeadsPlace = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
 ) -> None:
@@ -87,7 +89,7 @@ def assess(
     @cache
     def loaded() -> Any:
         options.set_threads(threads)
-        return load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
+        return load(folder, parser=parser, vectors=vectors, encoder=encoder, reader=reader, heads=heads, device=device)
 
     def scored(entries: Iterable[Entry], done: int = 0, shown: bool = True) -> Iterator[list[Scored]]:
         if isinstance(documents, Documents):

@@ -15,7 +15,7 @@ from cohegraph.cli.output import counted, interruptible, say, show
 from cohegraph.corpora.corruptions import KINDS, DonorPool, Piece, chosen, is_similar, versions_of
 from cohegraph.corpora.prose import collect_prose, prose_columns, prose_documents, sample
 from cohegraph.errors import CohegraphError
-from cohegraph.files import new_file
+from cohegraph.files import check_writable, new_file
 from cohegraph.progress import track
 from cohegraph.reading.pieces import parsed_pieces, similar_sentences
 
@@ -36,8 +36,10 @@ def corrupt(
         int | None, Option(min=1, max=1000, help="Pairs per text, of kinds drawn at random; by default one of each.")
     ] = None,
     seed: Annotated[int, Option(help="The seed of all random choices.")] = 0,
-    limit: Annotated[int | None, Option(min=1, help="Use so many texts, chosen at random; by default all.")] = None,
-    force: Annotated[bool, Option("--force", help="Replace a file that is there.")] = False,
+    limit: Annotated[
+        int | None, Option(min=1, help="Use only this many texts, chosen at random; by default all.")
+    ] = None,
+    force: Annotated[bool, Option("--force", help="Overwrite an existing file.")] = False,
     text_column: options.TextColumn = "text",
     id_column: options.ProseIdColumn = None,
     source_column: options.SourceColumn = None,
@@ -56,10 +58,13 @@ def corrupt(
         raise CohegraphError(f"{out} is one of the texts: name another file for the pairs.", code="out-is-input")
     if out.is_dir():
         raise CohegraphError(f"{out} is a folder: name a file for the pairs.", code="is-a-folder")
+    if out.exists() and not (out.is_file() and not out.is_symlink()):
+        raise CohegraphError(f"{out} is not a regular file: name another file for the pairs.", code="is-special")
     if out.exists() and not force:
         raise CohegraphError(f"{out} exists: replace it with --force, or name another file.", code="exists")
     if not out.parent.is_dir():
         raise CohegraphError(f"There is no folder {out.parent}: make it first.", code="cannot-write")
+    check_writable(out.parent)
     texts = collect_prose(documents)
     say(*documents.remarks)
     texts = texts if limit is None else sample(texts, limit, seed)
@@ -72,7 +77,11 @@ def corrupt(
             pool.similar = similar_sentences(pool, TransformerEncoder(device="cpu"), seed)
         made, lacking = _write(out, pieces, pool, names, versions, seed)
     summary = f"{counted(made.total(), 'pair')} from {counted(len(pieces), 'text')} in {out}: {_listed(made, names)}"
-    too_short = f"; too short or not suitable: {_listed(lacking, names)}" if lacking else ""
+    too_short = (
+        f"; not possible, because a text is too short or has no donor, name or connective: {_listed(lacking, names)}"
+        if lacking
+        else ""
+    )
     show(f"{summary}{too_short}.")
 
 

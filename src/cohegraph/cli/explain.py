@@ -31,6 +31,8 @@ def explain(
     parser: options.ParserPlace = None,
     vectors: options.VectorsPlace = None,
     encoder: options.EncoderPlace = None,
+    reader: options.ReaderPlace = None,
+    heads: options.HeadsPlace = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
 ) -> None:
@@ -52,7 +54,7 @@ def explain(
     from cohegraph.explain.render import report
 
     options.set_threads(threads)
-    loaded = load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    loaded = load(folder, parser=parser, vectors=vectors, encoder=encoder, reader=reader, heads=heads, device=device)
     found = why(loaded, text, what_if=what_if, rescore=lambda texts: loaded.assess(texts, show_progress=True))
     earlier = None if before is None else loaded.explain(before, what_if=0)
     comparison = None if earlier is None else compare(earlier, found)

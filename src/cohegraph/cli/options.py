@@ -34,6 +34,8 @@ ModelName = Annotated[
 ParserPlace = Annotated[str | None, Option(help="Where the model's parser is on this machine.")]
 VectorsPlace = Annotated[str | None, Option(help="Where the model's word vectors are on this machine.")]
 EncoderPlace = Annotated[str | None, Option(help="Where the model's encoder is on this machine.")]
+ReaderPlace = Annotated[str | None, Option(help="Where the model's reader is on this machine.")]
+HeadsPlace = Annotated[str | None, Option(help="The folder of the heads of the model's reader.")]
 GroupColumn = Annotated[str | None, Option(help="A column (prompt, author) whose groups folds never split.")]
 IdColumn = Annotated[str | None, Option(help="The column with the documents' ids; by default the numbers of the rows.")]
 StackName = Annotated[str, Option("--stack", help=f"Pretrained parts: {', '.join(STACKS)}.")]

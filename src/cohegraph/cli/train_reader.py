@@ -10,8 +10,8 @@ from typing import Annotated
 from typer import Argument, Option
 
 from cohegraph.cli import options
-from cohegraph.cli.output import interruptible, say, show
-from cohegraph.corpora.corruptions import chosen
+from cohegraph.cli.output import counted, interruptible, say, show
+from cohegraph.corpora.corruptions import chosen, equally_often
 from cohegraph.corpora.prose import (
     ProseText,
     collect_prose,
@@ -21,10 +21,12 @@ from cohegraph.corpora.prose import (
     split_by_work,
 )
 from cohegraph.errors import CohegraphError
+from cohegraph.text.reader import State
 from cohegraph.text.readers import DEFAULT_READER
 
 Precision = StrEnum("Precision", ["auto", "float32", "int8"])
 _SPLITS = ("train", "dev")
+_DEV_SHARE = 0.1
 
 
 def train_reader(
@@ -39,7 +41,9 @@ def train_reader(
     states: Annotated[
         str | None, Option(help="States of the reader to use, such as mean-18,first-18; by default four.")
     ] = None,
-    texts: Annotated[int | None, Option(min=1, help="Use so many texts, chosen at random; by default all.")] = None,
+    texts: Annotated[
+        int | None, Option(min=1, help="Use only this many texts, chosen at random; by default all.")
+    ] = None,
     versions: Annotated[int, Option(min=1, max=1000, help="Corrupted versions of each text.")] = 4,
     kinds: Annotated[
         str | None,
@@ -49,15 +53,15 @@ def train_reader(
         int,
         Option(min=0, help="Number of texts in which pairs of nearby sentences are read, for links by context."),
     ] = 500,
-    epochs: Annotated[int, Option(min=1, max=1000, help="How often each text is used.")] = 6,
+    epochs: Annotated[int, Option(min=1, max=1000, help="Number of passes over the texts.")] = 6,
     dev_share: Annotated[
-        float, Option(min=0.0, max=0.9, help="The share of works to measure accuracy on, not to learn from.")
-    ] = 0.1,
+        float | None, Option(min=0.0, max=0.9, help="Share of works held out to measure accuracy; by default 0.1.")
+    ] = None,
     split_column: Annotated[
         str | None, Option(help="A column with train and dev, instead of --dev-share; other rows are left out.")
     ] = None,
     seed: Annotated[int, Option(min=0, max=2**63 - 1, help="The seed of all random choices.")] = 0,
-    force: Annotated[bool, Option("--force", help="Replace heads that are there.")] = False,
+    force: Annotated[bool, Option("--force", help="Overwrite existing heads.")] = False,
     text_column: options.TextColumn = "text",
     id_column: options.ProseIdColumn = None,
     source_column: options.SourceColumn = None,
@@ -68,12 +72,18 @@ def train_reader(
 
     The heads learn which boundaries are broken, which sentences do not belong, and which of two versions is the
     original. Reading takes most of the time: what was read is kept next to the heads, in a folder that ends in
-    .unfinished, and an interrupted run resumes when the same command is run again, to the same heads.
+    .unfinished. An interrupted run resumes when you run the same command again, and produces the same heads.
     """
     names = chosen(options.listed(kinds)) if kinds is not None else ()
     if kinds is not None and not names:
         raise CohegraphError("--kinds names no kind: leave it out for the usual mix.", code="unknown-kind")
+    if split_column is not None and dev_share is not None:
+        raise CohegraphError(
+            "--split-column says which texts are held out: leave out --dev-share.", code="contradiction"
+        )
     state_names = options.listed(states)
+    for name in state_names or ():
+        State.named(name)
     if state_names == []:
         raise CohegraphError("--states names no state: leave it out for the usual ones.", code="bad-setting")
     documents = prose_documents(prose, prose_columns(text_column, id_column, work_column, source_column, split_column))
@@ -82,9 +92,10 @@ def train_reader(
     if not found:
         raise CohegraphError("There is no text to learn from: name files with prose.", code="no-texts")
     if split_column is not None:
-        found = [text for text in found if text.split in _SPLITS]
+        found = _with_split(found, split_column)
     found = found if texts is None else sample(found, texts, seed)
-    train, dev = split_by_work(found, dev_share) if split_column is None else _by_column(found, split_column)
+    share = _DEV_SHARE if dev_share is None else dev_share
+    train, dev = split_by_work(found, share) if split_column is None else _by_column(found, split_column)
     # All that can be checked is checked before torch is imported, which takes seconds.
     from cohegraph.reading.accuracy import share_in_words
     from cohegraph.reading.heads_from_prose import Course, check_target, heads_from_prose, states_of, unfinished
@@ -105,12 +116,13 @@ def train_reader(
         chosen_states = states_of(loaded, state_names or ())
         encoder = TransformerEncoder(precision="auto", device="cpu")
         schedule = Schedule(epochs=epochs, seed=seed)
-        weights = {"kinds": dict.fromkeys(names, 1.0)} if names else {}
+        weights = {"kinds": equally_often(names)} if names else {}
         course = Course(versions=versions, states=chosen_states, gains=gains, schedule=schedule, **weights)
         heads = heads_from_prose(train, dev, loaded, encoder, target, course, replace=force)
     figures = heads.figures["accuracy"]
     if figures is None:
-        say("No text was left to measure accuracy on: more works, or --dev-share, would allow it.")
+        remedy = "texts from more works" if split_column is None else f"rows with dev in {split_column}"
+        say(f"There was no text to measure accuracy on; that takes {remedy}.")
     else:
         show(f"{share_in_words(figures)}.")
         if figures["gains"] is not None:
@@ -120,6 +132,18 @@ def train_reader(
                 )
             )
     show(f"The heads are in {out}.")
+
+
+def _with_split(texts: Sequence[ProseText], column: str) -> list[ProseText]:
+    """The texts to learn from or to measure on; says how many others there are."""
+    found = [text for text in texts if text.split in _SPLITS]
+    if other := len(texts) - len(found):
+        example = next(text.split for text in texts if text.split not in _SPLITS)
+        say(
+            f"{counted(other, 'text')} of {len(texts)} left out: the value in {column} is neither train nor dev, but "
+            f"for example '{example}'."
+        )
+    return found
 
 
 def _by_column(texts: Sequence[ProseText], column: str) -> tuple[list[ProseText], list[ProseText]]:

@@ -1,6 +1,7 @@
 """Prose: texts with the works and sources that they belong to."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -62,9 +63,13 @@ def read_prose(documents: Documents) -> Iterator[ProseText]:
 def collect_prose(documents: Documents) -> list[ProseText]:
     """All texts of documents; an error where two have the same id."""
     texts = list(read_prose(documents))
-    if len({text.id for text in texts}) < len(texts):
-        message = "Two texts have the same id: name a column with --id-column in which ids differ."
-        raise CohegraphError(message, code="same-ids")
+    numbers = Counter(text.id for text in texts)
+    if len(numbers) < len(texts):
+        twice = next(id for id, number in numbers.items() if number > 1)
+        raise CohegraphError(
+            f"Two texts have the id '{twice}': name a column with --id-column in which ids differ, also between files.",
+            code="same-ids",
+        )
     return texts
 
 

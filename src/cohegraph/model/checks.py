@@ -103,7 +103,8 @@ def check_like_training(features: Features, learnt: "Learnt") -> None:
         message = f"The model was trained with the {part} {identity}, and this is {present}"
         if part != "parser":
             raise CohegraphError(
-                f"{message}: name the right one when loading the model, or train again.", code="other-part"
+                f"{message}: name the right one with --{part}, or load(…, {part}=PLACE), or train again.",
+                code="other-part",
             )
         warnings.warn(f"{message}: results may differ a little.", stacklevel=4)
     found = {"document": features.vectors.shape[1]} | (widths_of(features, learnt.widths) if len(features) else {})

@@ -353,10 +353,18 @@ class CoherenceModel(Estimator):
         parser: str | None = None,
         vectors: str | None = None,
         encoder: str | None = None,
+        reader: str | None = None,
+        heads: str | None = None,
         device: str = "auto",
     ) -> Self:
         """Read a model from the folder that `save` wrote; the other arguments are those of `cohegraph.load`."""
-        places = {"parser.model": parser, "vectors.source": vectors, "encoder.source": encoder}
+        places = {
+            "parser.model": parser,
+            "vectors.source": vectors,
+            "encoder.source": encoder,
+            "reader.source": reader,
+            "reader.heads": heads,
+        }
         learnt = read(Path(folder), {name: place for name, place in places.items() if place is not None})
         own = own_parameters(learnt.system, learnt.settings)
         # What the system fixes is not a choice: with another system, the settings have their own values again.

@@ -22,6 +22,8 @@ def load(
     parser: str | None = None,
     vectors: str | None = None,
     encoder: str | None = None,
+    reader: str | None = None,
+    heads: str | None = None,
     device: str = "auto",
 ) -> "CoherenceModel":
     """Load a model.
@@ -32,13 +34,16 @@ def load(
         parser: Where the parser is on this machine, where that differs from the machine of the training.
         vectors: Likewise the word vectors.
         encoder: Likewise the encoder.
+        reader: Likewise the reader.
+        heads: Likewise the folder of the reader's heads.
         device: Where the encoder runs: `auto`, `cpu`, `cuda` or `mps`.
     """
     folder = folder_of(model)
     # Imports torch, which takes seconds: a wrong name should not have to wait for that.
     from cohegraph.model.coherence_model import CoherenceModel
 
-    return CoherenceModel.load(folder, parser=parser, vectors=vectors, encoder=encoder, device=device)
+    places = {"parser": parser, "vectors": vectors, "encoder": encoder, "reader": reader, "heads": heads}
+    return CoherenceModel.load(folder, **places, device=device)
 
 
 def folder_of(model: str | Path | None = None) -> Path:

@@ -29,11 +29,12 @@ from cohegraph.reading.pieces import similar_sentences
 from cohegraph.text.document import Document, Sentence
 from cohegraph.text.encoder import Encoder
 from cohegraph.text.heads_network import Sentences
+from cohegraph.text.packaged import sha256_of
 from cohegraph.text.reader import Reader, State
 from cohegraph.text.threads import one_thread, side_by_side
 
 ORIGINAL = "original"
-_EXAMPLES = "examples.json"
+_EXAMPLES, _SEAL = "examples.json", "sha256.json"
 # What is kept of sentences, and how precisely.
 _ARRAYS: dict[str, type[np.floating]] = {"states": np.float16, "figures": np.float32, "vectors": np.float16}
 # Texts in a folder.
@@ -157,6 +158,11 @@ class ExampleFolder:
                 with new_file(work / f"{name}.npy") as stream:
                     np.save(stream, np.ascontiguousarray(rows))
             write_atomically(work / _EXAMPLES, json.dumps([asdict(example) for example in examples]))
+            write_atomically(work / _SEAL, json.dumps(_digests(work)))
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {name: sha256_of(folder / name) for name in (_EXAMPLES, *(f"{array}.npy" for array in _ARRAYS))}
 
 
 def _layout(file: Path, rows: int, kind: type[np.floating]) -> tuple[int, int]:
@@ -272,7 +278,8 @@ def _each_on_one_thread(making: Making, pieces: Sequence[Piece]) -> list[tuple[l
 def _opened(folder: Path) -> ExampleFolder | None:
     """The examples in a folder; None where there are none, or damaged ones."""
     try:
-        return ExampleFolder(folder)
+        sealed = json.loads((folder / _SEAL).read_text("utf-8"))
+        return ExampleFolder(folder) if sealed == _digests(folder) else None
     except (OSError, EOFError, ValueError, TypeError, AttributeError):
         return None
 

@@ -26,7 +26,7 @@ from cohegraph.reading.gains import (
     remove_gains,
     with_gains,
 )
-from cohegraph.reading.pieces import SHORTEST, parsed_pieces, stretches
+from cohegraph.reading.pieces import SHORTEST, beginning, parsed_pieces, stretches
 from cohegraph.reading.training import Group, Schedule, groups_of, train
 from cohegraph.text.encoder import Encoder
 from cohegraph.text.heads import Heads, holds_heads
@@ -190,7 +190,8 @@ def _in_one_sentence(folder: Path) -> Iterator[None]:
 
 
 def _long_enough(texts: Sequence[ProseText], show_progress: bool) -> list[Piece]:
-    return [piece for piece in parsed_pieces(texts, show_progress=show_progress) if len(piece) >= SHORTEST]
+    pieces = parsed_pieces(texts, show_progress=show_progress)
+    return [beginning(piece) for piece in pieces if len(piece) >= SHORTEST]
 
 
 def _summary(texts: int, used: int, dev: int) -> str:

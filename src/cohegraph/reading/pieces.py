@@ -23,6 +23,8 @@ _CANDIDATES = 20_000
 _BATCH = 256
 # How many sentences of a long text are used, and how often the whole text is not.
 SHORTEST, _LONGEST, _IN_PART = 5, 12, 0.65
+# Of longer texts the beginning is used: the memory of heads grows with the square of the sentences.
+MOST_SENTENCES = 128
 
 
 def parsed_pieces(texts: Sequence[ProseText], *, show_progress: bool = True) -> Iterator[Piece]:
@@ -89,6 +91,15 @@ def _stretch(piece: Piece, random: Random) -> Piece:
         return piece
     size = random.randint(SHORTEST, _LONGEST)
     start = 0 if random.random() < 0.5 else random.randint(0, len(piece) - size)
+    return _part(piece, start, size)
+
+
+def beginning(piece: Piece) -> Piece:
+    """A piece, of a very long one the first sentences."""
+    return piece if len(piece) <= MOST_SENTENCES else _part(piece, 0, MOST_SENTENCES)
+
+
+def _part(piece: Piece, start: int, size: int) -> Piece:
     part = slice(start, start + size)
     return replace(
         piece,

@@ -242,12 +242,19 @@ _NOT_BEFORE: dict[str, frozenset[str]] = {
     "if": frozenset("any not possible necessary needs need ever only and".split()),
 }
 # Nor are they connectives behind these.
+_PASSIVE = frozenset(
+    """is are was were be been being am get gets got has have had having not never n't already also he's she's it's
+    they're we're you're i'm they've we've you've i've""".split()
+)
 _NOT_BEHIND: dict[str, frozenset[str]] = {
     "if": frozenset(
         """as what ask asks asked asking know knows knew see sees saw wonder wonders wondered wondering consider tell
         say said doubt sure certain""".split()
     ),
     "so that": frozenset("so much".split()),
+    "given that": _PASSIVE,
+    "provided that": _PASSIVE,
+    "though": frozenset({"as"}),
 }
 # Within a sentence they relate its own parts, even between commas.
 _OF_THIS_SENTENCE = frozenset({"that is", "that is to say", "in other words", "in short", "in a word"})

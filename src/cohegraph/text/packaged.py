@@ -86,6 +86,7 @@ class Installable:
 
 
 INSTALL = "cohegraph parts install"
+_VERIFIED = "verified.json"
 INSTALLABLE_READERS = {
     "smollm2-135m": Installable(
         name="smollm2-135m",
@@ -154,11 +155,16 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def forget_verified() -> None:
+    """Forget which files were verified: each is hashed again when it is next used."""
+    (cache_folder() / _VERIFIED).unlink(missing_ok=True)
+
+
 def sha256_once(file: Path) -> str:
     """The SHA-256 of a file, computed once and remembered by path, size and time of change."""
     status = file.stat()
     key = f"{file.resolve()}:{status.st_size}:{status.st_mtime_ns}"
-    stamps = cache_folder() / "verified.json"
+    stamps = cache_folder() / _VERIFIED
     try:
         known = json.loads(stamps.read_text("utf-8"))
     except (OSError, ValueError):

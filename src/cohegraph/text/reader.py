@@ -113,6 +113,8 @@ class LlamaReader:
         self._bos = network.shape.bos_token_id
         self._window = min(window, network.shape.longest)
         self.width, self.layers = network.shape.hidden_size, network.shape.num_hidden_layers
+        # The last document and its tokens: pairs of sentences are read one after the other.
+        self._last: tuple[Document, tuple[Ints, Ints]] | None = None
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
 
@@ -151,7 +153,7 @@ class LlamaReader:
     def alone(self, document: Document) -> Floats:
         """The mean loss of each sentence that is read by itself, (sentences,); of a very long one, of its beginning."""
         past = self._network.read([self._bos], losses=False, keep=True).past
-        ids, owner = self._tokens(document)
+        ids, owner = self._tokens_once(document)
         pieces = [ids[owner == number] for number in range(len(document.sentences))]
         return self._losses(pieces, past)
 
@@ -160,7 +162,7 @@ class LlamaReader:
 
         Of a very long source the end is read, and of a very long target the beginning.
         """
-        ids, owner = self._tokens(document)
+        ids, owner = self._tokens_once(document)
         before = ids[owner == source][-(self._window // 2 - 1) :].tolist()
         past = self._network.read([self._bos, *before], losses=False, keep=True).past
         return self._losses([ids[owner == number] for number in targets], past)
@@ -210,6 +212,12 @@ class LlamaReader:
                 chosen = {"mean": own, "first": own[:_FIRST_TOKENS], "last": own[-1:]}[of]
                 kept[number, column] = of_tokens[layer][chosen].mean(axis=0)
         return Reading(np.bincount(owner[owner >= 0], minlength=sentences), figures, kept)
+
+    def _tokens_once(self, document: Document) -> tuple[Ints, Ints]:
+        last = self._last
+        if last is None or last[0] is not document:
+            self._last = last = document, self._tokens(document)
+        return last[1]
 
     def _tokens(self, document: Document) -> tuple[Ints, Ints]:
         """The tokens of a document, and the sentence of each, or -1 for those between sentences.

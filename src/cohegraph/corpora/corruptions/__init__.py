@@ -6,7 +6,7 @@ boundaries follow.
 """
 
 from cohegraph.corpora.corruptions.donors import DonorPool, SimilarSentences
-from cohegraph.corpora.corruptions.kinds import KINDS, Kind, chosen, corrupt, is_similar, versions_of
+from cohegraph.corpora.corruptions.kinds import KINDS, Kind, chosen, corrupt, equally_often, is_similar, versions_of
 from cohegraph.corpora.corruptions.pieces import Piece
 from cohegraph.corpora.corruptions.versions import Corruption, Origin, Placed, Version
 
@@ -22,6 +22,7 @@ __all__ = [
     "Version",
     "chosen",
     "corrupt",
+    "equally_often",
     "is_similar",
     "versions_of",
 ]

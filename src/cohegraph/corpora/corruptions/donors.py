@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cohegraph.corpora.corruptions.pieces import Piece
-from cohegraph.corpora.corruptions.versions import Placed, total_length
+from cohegraph.corpora.corruptions.versions import Placed
 from cohegraph.errors import CohegraphError
 
 WORK, SOURCE, ELSEWHERE, SIMILAR = "work", "source", "elsewhere", "similar"
@@ -110,7 +110,7 @@ class DonorPool:
             first: The first sentence of the other text that they may begin with.
         """
         outer, inner = self._scope(piece, donor)
-        own, compared, found = set(piece.sentences), set[int](), list[list[Placed]]()
+        own, compared, found = set(piece.sentences), set[int](), list[tuple[int, int, int]]()
         for _ in range(_TEXTS_DRAWN):
             place = _drawn(outer, inner, random)
             if place is None or len(compared) == _TEXTS_COMPARED:
@@ -119,10 +119,15 @@ class DonorPool:
             if place in compared or len(other) < first + sentences:
                 continue
             compared.add(place)
-            starts = range(first, len(other) - sentences + 1)
-            stretches = (other.placed(start, start + sentences) for start in starts)
-            found += [some for some in stretches if own.isdisjoint(one.text for one in some)]
-        return closest(found, total_length, length, random)
+            # The length of the first sentences together, and how many of them stand in the text as well.
+            lengths = list(accumulate(map(len, other.sentences), initial=0))
+            shared = list(accumulate((sentence in own for sentence in other.sentences), initial=0))
+            for start in range(first, len(other) - sentences + 1):
+                end = start + sentences
+                if shared[end] == shared[start]:
+                    found.append((place, start, lengths[end] - lengths[start]))
+        best = closest(found, lambda one: one[2], length, random)
+        return None if best is None else self._pieces[best[0]].placed(best[1], best[1] + sentences)
 
     def _candidate(self, place: int) -> Placed:
         text, number = map(int, self._places[place])

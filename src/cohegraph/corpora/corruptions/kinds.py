@@ -1,6 +1,7 @@
 """The kinds of corruptions, and how each is made."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -16,6 +17,8 @@ from cohegraph.errors import CohegraphError
 _TRIES = 20
 # Of so many sentences the one with the best length is dropped or repeated.
 _COMPARED = 5
+# More versions of one kind than anybody asks for.
+_TURNS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,12 @@ def chosen(names: Iterable[str] | None = None) -> tuple[str, ...]:
     return tuple(found)
 
 
+def equally_often(names: Sequence[str]) -> dict[str, float]:
+    """How often each name is drawn so that all kinds are drawn equally often, however many donors they have."""
+    kinds = Counter(name.partition(":")[0] for name in names)
+    return {name: 1 / kinds[name.partition(":")[0]] for name in names}
+
+
 def is_similar(name: str) -> bool:
     """Whether a kind takes similar sentences from other texts."""
     return name.endswith(f":{SIMILAR}")
@@ -118,23 +127,39 @@ def versions_of(
     """Corrupted versions of a text, by default one of every kind; None where a kind cannot be made of it.
 
     With fewer ``versions`` than kinds, the kinds are drawn at random for each text, and one that cannot be made is
-    replaced by the next. With more, kinds are used several times.
+    replaced by the next. With more, kinds are used several times, and a short text may give fewer: no version of a kind
+    comes twice.
     """
     order = list(names)
     if versions is not None:
         _random(seed, piece.id, "order of kinds", 0).shuffle(order)
-    made, turn = 0, 0
+    made, turn, seen = 0, 0, set[tuple[str, tuple[str, ...]]]()
     while order and (turn == 0 if versions is None else made < versions):
         possible = []
         for name in order:
             if made == versions:
                 return
-            found = corrupt(piece, name, pool, seed=seed, version=turn)
-            yield name, found
+            found = _new_version(piece, name, pool, seed, turn, seen)
             if found is not None:
                 made += 1
                 possible.append(name)
+            if found is not None or not turn:
+                yield name, found
         order, turn = possible, turn + 1
+
+
+def _new_version(
+    piece: Piece, name: str, pool: DonorPool, seed: int, turn: int, seen: set[tuple[str, tuple[str, ...]]]
+) -> Corruption | None:
+    """A version of a kind that was not seen yet, which is then seen."""
+    for attempt in range(_TRIES if turn else 1):
+        found = corrupt(piece, name, pool, seed=seed, version=turn + _TURNS * attempt)
+        if found is None:
+            return None
+        if (key := (name, found.corrupted.sentences)) not in seen:
+            seen.add(key)
+            return found
+    return None
 
 
 def _random(seed: int, *about: object) -> Random:
@@ -165,8 +190,12 @@ def _swap(task: _Task) -> _Made:
 
 def _move(task: _Task) -> _Made:
     placed, size = task.piece.placed(), len(task.piece)
-    places = [(start, end) for start in range(size) for end in range(size) if abs(start - end) >= 2]
-    start, end = task.random.choice(places)
+    # All places that are at least two away from a sentence, sentence by sentence.
+    ends = [size - (2 if start in (0, size - 1) else 3) for start in range(size)]
+    start, end = 0, task.random.randrange(sum(ends))
+    while end >= ends[start]:
+        start, end = start + 1, end - ends[start]
+    end = end if end < start - 1 else end + size - ends[start]
     placed.insert(end, placed.pop(start))
     return _Made(placed, moved=(end,))
 

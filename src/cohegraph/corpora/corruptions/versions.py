@@ -93,8 +93,9 @@ class Version:
     @property
     def repeated(self) -> tuple[int, ...]:
         """Sentences that stand earlier in this version, too."""
-        origins = self.origins
-        return tuple(number for number, origin in enumerate(origins) if origin in origins[:number])
+        first = dict[Origin, int]()
+        places = enumerate(self.origins)
+        return tuple(number for number, origin in places if first.setdefault(origin, number) != number)
 
 
 @dataclass(frozen=True, slots=True)

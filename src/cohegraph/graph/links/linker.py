@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from cohegraph.graph.links.links import FloatArray, IntArray, Links
 from cohegraph.settings import LinkSettings
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cohegraph.text.reader import Reader
     from cohegraph.text.word_vectors import WordVectors
 
+BoolArray = npt.NDArray[np.bool_]
 # The pretrained parts that a linker can ask for, in addition to the parser.
 Part = Literal["dependencies", "vectors", "encoder", "reader", "heads"]
 FIRST_VERSION = "1"
@@ -89,6 +91,12 @@ class Linker(ABC):
     def strengths(self, document: Document, sources: Sequence[int], targets: Sequence[int]) -> FloatArray:
         """How strongly sentences are related, (sources, targets), from 0 to 1; sentences are given by number."""
 
+    def near_strengths(
+        self, document: Document, sources: Sequence[int], targets: Sequence[int], near: BoolArray
+    ) -> FloatArray:
+        """The same where only some pairs can link, ``near`` (sources, targets): a slow linker leaves out the others."""
+        return self.strengths(document, sources, targets)
+
     def words(self, document: Document, source: int, target: int) -> tuple[int, int, int, int]:
         """The words behind a link: start and end in the text, in the source and in the target; -1 for none."""
         return _NO_WORDS
@@ -118,9 +126,9 @@ class Linker(ABC):
             rows = np.arange(first, min(first + _AT_ONCE, len(kept)))
             last = len(kept) if reach is None else min(len(kept), first + _AT_ONCE + reach)
             columns = np.arange(first, last)
-            strength = self.strengths(document, kept[first : first + _AT_ONCE], kept[first:last])
             distance = columns - rows[:, None]
             near = (distance > 0) if reach is None else (distance > 0) & (distance < reach)
+            strength = self.near_strengths(document, kept[first : first + _AT_ONCE], kept[first:last], near)
             row, column = np.nonzero(near & (strength > np.float32(limit)))
             found.append((rows[row], columns[column], strength[row, column].astype(np.float32)))
         if not found:

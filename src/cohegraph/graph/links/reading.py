@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohegraph.errors import CohegraphError
-from cohegraph.graph.links.linker import Linker, Part
+from cohegraph.graph.links.linker import BoolArray, Linker, Part
 from cohegraph.graph.links.links import FloatArray
 from cohegraph.text.document import Document
 from cohegraph.text.reader import exact_gains
@@ -34,8 +34,11 @@ class ContextLinker(Linker):
         """The share by which the perplexity of the later of two sentences falls; 0 if it does not."""
         gains = self.parts.read(document).judgement.gains
         if gains is None:
-            message = "These heads have not learnt gains: train heads with 'cohegraph train-reader', or use the linker"
-            raise CohegraphError(f"{message} context-exact, which needs none.", code="no-gains")
+            raise CohegraphError(
+                "These heads have not learnt gains: train heads with 'cohegraph train-reader' and --gains above 0, or "
+                "use the linker context-exact, which needs none.",
+                code="no-gains",
+            )
         return _fall(gains, sources, targets)
 
 
@@ -49,7 +52,14 @@ class ExactContextLinker(Linker):
 
     def strengths(self, document: Document, sources: Sequence[int], targets: Sequence[int]) -> FloatArray:
         """The share by which the perplexity of the later of two sentences falls; 0 if it does not."""
-        pairs = {(min(u, v), max(u, v)) for u in sources for v in targets if u != v}
+        return self.near_strengths(document, sources, targets, np.not_equal.outer(sources, targets))
+
+    def near_strengths(
+        self, document: Document, sources: Sequence[int], targets: Sequence[int], near: BoolArray
+    ) -> FloatArray:
+        """The same; only pairs that can link are read."""
+        found = ((sources[row], targets[column]) for row, column in np.argwhere(near))
+        pairs = {(min(u, v), max(u, v)) for u, v in found}
         return _fall(np.nan_to_num(exact_gains(self.parts.reader, document, pairs)), sources, targets)
 
 
