@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
 DEFAULT_READER = "smollm2-135m"
 # Which whole numbers weights are: what was prepared for one format does not open as another.
-_FORMAT = 2
+_FORMAT = 3
 # How they are multiplied and added up: losses of another kind are not these.
 _ARITHMETIC = "+int8.3"
 # By which share the loss with whole numbers may differ from that with floats where the choice is ours.
 _CLOSE = 0.005
 _RECORD = "prepared.json"
 _PREPARED = (WEIGHTS, CONFIG, TOKENIZER)
-_CALIBRATION = Path(__file__).parents[1] / "data" / "readers" / "calibration.txt"
+_DATA = Path(__file__).parents[1] / "data"
+_CALIBRATION, _CORPUS = _DATA / "readers" / "calibration.txt", _DATA / "starter" / "corpus.jsonl"
 _LONGEST = 2_048
 _FROM_HUB = (CONFIG, TOKENIZER, "model*.safetensors", INDEX)
 _REMEDY = (
@@ -240,18 +241,18 @@ def _write(folder: Path, source: Source, checkpoint: Checkpoint, *, show_progres
 
     from cohegraph.text.llama import LlamaNetwork, int8_weights
 
-    shape, texts = checkpoint.shape, calibration_tokens(checkpoint)
-    total = sum(map(len, texts))
+    shape, calibration = checkpoint.shape, _tokens(checkpoint, _calibration_texts())
+    measured = calibration + _tokens(checkpoint, _measured_texts())
 
-    def tracked(title: str) -> Iterable[Sequence[int]]:
-        return track(texts, title, total, size=len, show=show_progress)
+    def tracked(texts: Sequence[Sequence[int]], title: str) -> Iterable[Sequence[int]]:
+        return track(texts, title, sum(map(len, texts)), size=len, show=show_progress)
 
     with one_thread():
         exact = checkpoint.weights()
-        in_floats = _finite_loss(LlamaNetwork(shape, exact), tracked("Reading with floats"))
-        whole = int8_weights(shape, exact, tracked("Preparing whole numbers"))
+        in_floats = _finite_loss(LlamaNetwork(shape, exact), tracked(measured, "Reading with floats"))
+        whole = int8_weights(shape, exact, tracked(calibration, "Preparing whole numbers"))
         del exact
-        in_int8 = _finite_loss(LlamaNetwork(shape, whole), tracked("Reading with whole numbers"))
+        in_int8 = _finite_loss(LlamaNetwork(shape, whole), tracked(measured, "Reading with whole numbers"))
     # Not by the library's own writing: on a full disk that ends the process.
     texts_of = {CONFIG: shape.to_json(), TOKENIZER: checkpoint.tokenizer.to_str()}
     content = {WEIGHTS: save(whole)} | {name: one.encode("utf-8") for name, one in texts_of.items()}
@@ -269,9 +270,19 @@ def _write(folder: Path, source: Source, checkpoint: Checkpoint, *, show_progres
     write_atomically(folder / _RECORD, json.dumps(record, indent=1))
 
 
-def calibration_tokens(checkpoint: Checkpoint) -> list[list[int]]:
-    """The tokens of a few ordinary texts, each after the token of the beginning."""
-    texts = _CALIBRATION.read_text("utf-8").split("\n\n")
+def _calibration_texts() -> list[str]:
+    """A few ordinary texts, which show how large the inputs of layers are."""
+    return _CALIBRATION.read_text("utf-8").split("\n\n")
+
+
+def _measured_texts() -> list[str]:
+    """More texts, to compare losses on: on a few, chance decides whether they are close."""
+    rows = map(json.loads, _CORPUS.read_text("utf-8").splitlines())
+    return [row["text"] for row in rows if row["level"] == "high"]
+
+
+def _tokens(checkpoint: Checkpoint, texts: Iterable[str]) -> list[list[int]]:
+    """The tokens of texts, each after the token of the beginning."""
     longest, bos = min(_LONGEST, checkpoint.shape.longest), checkpoint.shape.bos_token_id
     found = [checkpoint.tokenizer.encode(" ".join(text.split()), add_special_tokens=False).ids for text in texts]
     if not any(found):
