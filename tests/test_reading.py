@@ -70,6 +70,32 @@ def test_what_is_known_of_a_corrupted_version(made, kind, breaks, origins, stran
     assert (example.kind, example.breaks, example.origins, example.strangers) == (kind, breaks, origins, strangers)
 
 
+def test_a_corrupted_version_ends_early():
+    version = Example("t", "s", "interleave:source", 4, 5, (0, 2, 3), (0, 1, 1, 0, 1), (4,))
+    assert version.first(4) == Example("t", "s", "interleave:source", 4, 4, (0, 2), (0, 1, 1, 0), ())
+
+
+def test_cut_versions_keep_a_break():
+    original = Example("t", "s", "original", 0, 12, (), (0,) * 12)
+    breaks = [(place, *range(place + 2, 11)) for place in range(10)]
+    corrupted = [Example("t", "s", "blocks", 12 * row, 12, some, (0,) * 12) for row, some in enumerate(breaks, 1)]
+    unbroken = Example("t", "s", "repeat", 132, 12, (), (0,) * 12)
+    group, random = Group(None, [original, *corrupted, unbroken]), np.random.default_rng(0)
+    assert group.cut(0, random) == group
+    lengths = set()
+    for _ in range(100):
+        whole, *found, last = group.cut(1, random).versions
+        assert (whole, last) == (original, unbroken)
+        for version, before in zip(found, corrupted, strict=True):
+            assert 3 <= version.sentences < 12
+            assert version.breaks == tuple(one for one in before.breaks if one < version.sentences - 1)
+            assert version.breaks
+            lengths.add(version.sentences)
+    assert lengths == set(range(3, 12))
+    shares = [sum(one.sentences < 12 for one in group.cut(0.5, random).versions) for _ in range(100)]
+    assert 400 < sum(shares) < 600
+
+
 def test_targets_by_hand():
     nan = float("nan")
     original = Example("t", "s", "original", 0, 4, (), (0,) * 4)

@@ -78,7 +78,7 @@ def test_heads_are_trained(run, prose, llama, tmp_path):
     assert 0 <= figures["accuracy"]["mean"] <= 1
     assert heads.encoder == "double"
     assert heads.reader.startswith("folder:")
-    assert heads.shape.states == ("mean-1", "mean-2", "first-1")
+    assert heads.shape.states == ("mean-1", "mean-2", "first-1", "last-1")
     assert heads.shape.gains
     assert figures["texts_with_gains"] == 10
     assert all(-1 <= one <= 1 for one in figures["accuracy"]["gains"])

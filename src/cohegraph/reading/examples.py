@@ -104,8 +104,14 @@ class Example:
         return cls(piece.id, piece.source, kind, start, len(corrupted), corrupted.breaks, origins, corrupted.repeated)
 
     def first(self, sentences: int) -> Example:
-        """An original up to some sentence."""
-        return replace(self, sentences=sentences, origins=self.origins[:sentences])
+        """The same up to some sentence."""
+        return replace(
+            self,
+            sentences=sentences,
+            breaks=tuple(boundary for boundary in self.breaks if boundary < sentences - 1),
+            origins=self.origins[:sentences],
+            repeated=tuple(number for number in self.repeated if number < sentences),
+        )
 
     @property
     def strangers(self) -> list[int]:

@@ -35,7 +35,7 @@ from cohegraph.text.reader import Reader, State
 from cohegraph.version import __version__
 
 # Of which layers the usual states are, as shares of all layers.
-_LAYERS = (("mean", 0.4), ("mean", 0.6), ("mean", 0.8), ("first", 0.6))
+_LAYERS = (("mean", 1 / 3), ("mean", 0.6), ("mean", 0.87), ("mean", 1.0), ("first", 0.6), ("last", 0.6))
 # Training texts with gains for each dev text with gains.
 _TRAIN_TO_DEV = 10
 
