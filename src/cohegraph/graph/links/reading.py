@@ -28,7 +28,7 @@ class ContextLinker(Linker):
     about = "a sentence is easier to foresee after another one: the heads of the reader predict a lower loss"
     parts_needed: ClassVar[tuple[Part, ...]] = ("reader", "heads", "encoder")
     version = "2"
-    threshold = 0.58
+    threshold = 0.6
 
     def strengths(self, document: Document, sources: Sequence[int], targets: Sequence[int]) -> FloatArray:
         """The share by which the perplexity of the later of two sentences falls; 0 if it does not."""
@@ -84,7 +84,7 @@ class ReadingLinker(Linker):
     about = "two sentences belong together: the heads of the reader take them for sentences of one text"
     parts_needed: ClassVar[tuple[Part, ...]] = ("reader", "heads", "encoder")
     version = "2"
-    threshold = 0.71
+    threshold = 0.72
 
     def strengths(self, document: Document, sources: Sequence[int], targets: Sequence[int]) -> FloatArray:
         """The probability that two sentences are from the same text."""
