@@ -13,8 +13,10 @@ from scipy import sparse
 
 from cohegraph.errors import CohegraphError
 from cohegraph.features import TALLIES, Features
+from cohegraph.features.document_features import DocumentReading
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.entity_grid import EntityGrid, build_entity_grid
+from cohegraph.text.reader import FIGURES
 from cohegraph.text.token_sequence import TokenSequence
 
 DIMENSIONS, CLASSES = 7, 3
@@ -104,6 +106,20 @@ def hinting_grid(generator, code) -> EntityGrid:
             for entity in "abc"
             if generator.random() < 0.2 + 0.35 * code
         ],
+    )
+
+
+def hinting_reading(generator, code) -> DocumentReading:
+    """What a reader finds: sentences of a higher level are easier to foresee, and belong more surely."""
+    size = generator.integers(3, 8)
+    return DocumentReading(
+        tokens=generator.integers(3, 20, size),
+        losses=(generator.random((size, len(FIGURES))) + 3 - code).astype(np.float32),
+        boundaries=generator.random(size - 1).astype(np.float32),
+        belonging=((generator.random(size) + code) / 3).astype(np.float32),
+        score=generator.normal(size=1).astype(np.float32),
+        states=generator.normal(size=(2, 4)).astype(np.float16),
+        alone=np.zeros(0, dtype=np.float32),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from material import refused
+from material import hinting_reading, refused
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
 from sklearn.base import clone
@@ -17,7 +17,6 @@ import cohegraph
 from cohegraph import CoherenceModel, Settings
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.features import TALLIES, Features
-from cohegraph.features.document_features import DocumentReading
 from cohegraph.graph.catalogue import catalogue
 from cohegraph.graph.entity_grid import build_entity_grid
 from cohegraph.graph.links import LINKERS, Linker
@@ -29,7 +28,6 @@ from cohegraph.systems.registry import SYSTEMS, system_named
 from cohegraph.systems.regression import EncoderRegression
 from cohegraph.systems.system import ExplainsByShares
 from cohegraph.text.packaged import sha256_of
-from cohegraph.text.reader import FIGURES
 from cohegraph.text.token_sequence import TokenSequence
 
 SETTINGS = Settings().replaced(
@@ -58,20 +56,6 @@ def grid(generator):
     return build_entity_grid(5, mentions)
 
 
-def reading(generator, code):
-    """What a reader finds: sentences of a higher level are easier to foresee, and belong more surely."""
-    size = generator.integers(3, 8)
-    return DocumentReading(
-        tokens=generator.integers(3, 20, size),
-        losses=(generator.random((size, len(FIGURES))) + 3 - code).astype(np.float32),
-        boundaries=generator.random(size - 1).astype(np.float32),
-        belonging=((generator.random(size) + code) / 3).astype(np.float32),
-        score=generator.normal(size=1).astype(np.float32),
-        states=generator.normal(size=(2, 4)).astype(np.float16),
-        alone=np.zeros(0, dtype=np.float32),
-    )
-
-
 def documents(number=30, seed=0):
     """Features of documents and their levels, which the vectors give away."""
     generator = np.random.default_rng(seed)
@@ -84,7 +68,7 @@ def documents(number=30, seed=0):
         "states": tuple(sequence(generator, DIMENSIONS) for _ in codes),
         "words": tuple(sequence(generator, 4) for _ in codes),
         "grid": tuple(grid(generator) for _ in codes),
-        "reading": tuple(reading(generator, code) for code in codes),
+        "reading": tuple(hinting_reading(generator, code) for code in codes),
     }
     counts = sparse.csr_array(generator.poisson(0.5, (number, len(catalogue(4)))))
     return Features(counts, vectors, tallies, {}, SETTINGS, material), [LEVELS[code] for code in codes]

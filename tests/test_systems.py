@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from material import hinting_grid, hinting_sequence, refused
+from material import hinting_grid, hinting_reading, hinting_sequence, refused
 from scipy import sparse
 
 from cohegraph.errors import CohegraphError
@@ -45,6 +45,7 @@ def graded(documents=60, seed=0, levels=LEVELS) -> Graded:
         "states": tuple(hinting_sequence(generator, code) for code in classes),
         "words": tuple(hinting_sequence(generator, code) for code in classes),
         "grid": tuple(hinting_grid(generator, code) for code in classes),
+        "reading": tuple(hinting_reading(generator, code) for code in classes),
     }
     features = Features(sparse.csr_array(counts), vectors, tallies, {}, SETTINGS, material)
     return Graded(features, Targets(classes.astype(np.int64)))
