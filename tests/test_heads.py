@@ -19,7 +19,15 @@ from material import refused
 from cohegraph.errors import CohegraphError, DamagedFileError
 from cohegraph.text import heads as heads_module
 from cohegraph.text.heads import Heads
-from cohegraph.text.heads_network import HeadsNetwork, HeadsShape, Sentences, Texts, _of_boundaries, _of_sentences
+from cohegraph.text.heads_network import (
+    HeadsNetwork,
+    HeadsShape,
+    Sentences,
+    Texts,
+    _least_between,
+    _of_boundaries,
+    _of_sentences,
+)
 from cohegraph.text.reader import FIGURES, Reading, State
 
 SHAPE = HeadsShape(("mean-2", "first-1"), 6, 5, hidden=16, related=4, gains=3)
@@ -158,6 +166,17 @@ def test_similarities_are_those_of_a_slow_loop():
                 own[place] @ own[place + 1] if place + 1 < size else 0,
             ]
             np.testing.assert_allclose(sentences[row, place], expected, atol=1e-6)
+
+
+def test_the_weakest_boundary_between_two_sentences():
+    boundaries = torch.randn(2, 6, generator=torch.Generator().manual_seed(0))
+    found = _least_between(boundaries)
+    for text in range(2):
+        for first in range(7):
+            for second in range(7):
+                expected = boundaries[text, first:second].min() if first < second else 0
+                assert found[text, first, second] == expected
+    assert _least_between(torch.zeros(2, 0)).tolist() == [[[0]], [[0]]]
 
 
 @pytest.mark.parametrize("sentences", [9, 12, 13, 31])

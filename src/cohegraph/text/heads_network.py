@@ -2,9 +2,9 @@
 
 A sentence is what the reader found in it, the encoder's vector of it, and its place. One transformer layer lets the
 sentences of a text look at each other. Small heads follow: for every boundary, for every sentence, for every two
-sentences, and for the whole. The score of a text adds up the whole, and mean and minimum over boundaries and over
-sentences; CoUDA (Zhu et al. 2023) adds up the whole and the mean over boundaries. Scores compare versions of one text;
-on their own they have no scale.
+sentences, and for the whole. The weakest boundary between two sentences counts in their relation. The score of a text
+adds up the whole, and mean and minimum over boundaries and over sentences; CoUDA (Zhu et al. 2023) adds up the whole
+and the mean over boundaries. Scores compare versions of one text; on their own they have no scale.
 """
 
 from __future__ import annotations
@@ -235,12 +235,14 @@ class HeadsNetwork(nn.Module):
             self.document.weight.copy_(torch.tensor([_DOCUMENT_AT_FIRST]))
         # How much mean and least count, of boundaries and of sentences.
         self.parts = nn.Parameter(torch.full((2, 2), 0.5))
+        # How much the weakest boundary between two sentences counts in their relation.
+        self.between = nn.Parameter(torch.tensor(0.5))
         self.drop = nn.Dropout(dropout)
         self.gains = GainsHead(shape) if shape.gains else None
 
     def weighing(self) -> list[nn.Parameter]:
         """The few parameters that weigh parts of the score, and of the relation, against each other."""
-        return [self.parts, self.cosine, *self.document.parameters()]
+        return [self.parts, self.between, self.cosine, *self.document.parameters()]
 
     def forward(self, texts: Texts) -> Outputs:
         """What the heads say of texts."""
@@ -270,6 +272,7 @@ class HeadsNetwork(nn.Module):
             + self.cosine * cosines
             + self.distance(distance).squeeze(-1)
         )
+        related = related + self.between * _least_between(boundaries)
         mean, most = _mean(states, real), states.masked_fill(~real[..., None], -torch.inf).amax(dim=1)
         scores = (
             self.whole(self.drop(torch.cat([mean, most], dim=-1))).squeeze(-1)
@@ -305,6 +308,14 @@ def _summed(odds: Tensor, real: Tensor, weights: Tensor) -> Tensor:
     least = odds.masked_fill(~real, torch.inf).amin(dim=1)
     least = torch.where(real.any(dim=1), least, 0)
     return weights[0] * _mean(odds[..., None], real).squeeze(-1) + weights[1] * least
+
+
+def _least_between(boundaries: Tensor) -> Tensor:
+    """The least of the boundaries between an earlier sentence (row) and a later one (column), 0 elsewhere."""
+    size = boundaries.shape[1] + 1
+    inside = torch.ones(size, size - 1, dtype=torch.bool).triu()
+    rows = boundaries[:, None].masked_fill(~inside, torch.inf).cummin(dim=2).values
+    return functional.pad(rows.masked_fill(~inside, 0), (1, 0))
 
 
 def _of_sentences(cosines: Tensor, real: Tensor) -> Tensor:
