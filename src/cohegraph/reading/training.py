@@ -41,8 +41,8 @@ _LEAST = 1e-3
 class Schedule:
     """How heads are trained: AdamW with a learning rate that rises and falls once.
 
-    ``cut`` is the share of corrupted versions that end, each time they are seen, after a random sentence behind their
-    first break. A reader knows nothing of what follows, so that these are texts, too, and never the same ones.
+    ``cut`` is the share of corrupted versions that are cut, each time they are used, at a random sentence after their
+    first break. What a reader finds in a sentence does not depend on what follows, so this costs no reading.
     """
 
     epochs: int = 6
@@ -69,7 +69,7 @@ class Group:
         return max(version.sentences for version in self.versions)
 
     def cut(self, share: float, random: np.random.Generator) -> Group:
-        """The same with a share of the corrupted versions cut after a random sentence behind their first break."""
+        """The same with a share of the corrupted versions cut at a random sentence after their first break."""
         original, *corrupted = self.versions
         found = [original]
         for version in corrupted:
